@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -22,26 +23,21 @@ namespace {
 constexpr std::size_t most_rank = 1U << 20U;
 constexpr double most_alpha = 1e30;
 
-/// The keys of PEFT 0.21 in its order, with their values in an adapter that says nothing else.
-constexpr const char* default_config = R"({"alora_invocation_tokens": null, "alpha_pattern": {}, "arrow_config": null,
-  "auto_mapping": null, "base_model_name_or_path": null, "bias": "none", "corda_config": null,
-  "ensure_weight_tying": false, "eva_config": null, "exclude_modules": null, "fan_in_fan_out": false,
-  "inference_mode": true, "init_lora_weights": true, "kasa_config": null, "layer_replication": null,
-  "layers_pattern": null, "layers_to_transform": null, "loftq_config": {}, "lora_alpha": 8, "lora_bias": false,
-  "lora_dropout": 0.0, "lora_ga_config": null, "megatron_config": null, "megatron_core": "megatron.core",
-  "modules_to_save": null, "monteclora_config": null, "peft_type": "LORA", "peft_version": "0.21.2",
-  "qalora_group_size": 16, "r": 8, "rank_pattern": {}, "revision": null, "target_modules": null,
-  "target_parameters": null, "task_type": null, "trainable_token_indices": null, "use_bdlora": null,
-  "use_dora": false, "use_qalora": false, "use_rslora": false, "velora_config": null})";
-
-/// The keys with which PEFT computes or trains something else, and the values that it may have here. Other ways to
-/// start A and B change the weights of the base, or train A alone (MiCA). The keys in neither text that PEFT 0.21 knows
-/// (eva_config, fan_in_fan_out, ...) change nothing in linear modules after the start.
-constexpr const char* accepted_values = R"({"alora_invocation_tokens": [null], "arrow_config": [null],
-  "bias": ["none"], "ensure_weight_tying": [false], "init_lora_weights": [true, false, "gaussian", "eva", "orthogonal"],
-  "kasa_config": [null], "layer_replication": [null], "lora_bias": [false], "monteclora_config": [null],
-  "peft_type": ["LORA"], "target_parameters": [null], "trainable_token_indices": [null], "use_bdlora": [null],
-  "use_dora": [false], "use_qalora": [false], "velora_config": [null]})";
+/// The keys of PEFT 0.21 with which it computes or trains something else if they have another value.
+constexpr const char* fixed_values = R"({"alora_invocation_tokens": null, "arrow_config": null, "bias": "none",
+  "ensure_weight_tying": false, "init_lora_weights": true, "kasa_config": null, "layer_replication": null,
+  "lora_bias": false, "monteclora_config": null, "peft_type": "LORA", "target_parameters": null,
+  "trainable_token_indices": null, "use_bdlora": null, "use_dora": false, "use_qalora": false, "velora_config": null})";
+/// The other keys, with their values in an adapter that says nothing else: those that are read, and those that mean
+/// nothing for linear modules once A and B have values.
+constexpr const char* default_values = R"({"alpha_pattern": {}, "auto_mapping": null, "base_model_name_or_path": null,
+  "corda_config": null, "eva_config": null, "exclude_modules": null, "fan_in_fan_out": false, "inference_mode": true,
+  "layers_pattern": null, "layers_to_transform": null, "loftq_config": {}, "lora_alpha": 8, "lora_dropout": 0.0,
+  "lora_ga_config": null, "megatron_config": null, "megatron_core": "megatron.core", "modules_to_save": null,
+  "peft_version": "0.21.2", "qalora_group_size": 16, "r": 8, "rank_pattern": {}, "revision": null,
+  "target_modules": null, "task_type": null, "use_rslora": false})";
+/// The ways to start A and B that change neither the base nor what is trained, beside true and false.
+constexpr std::array starts = {"gaussian", "eva", "orthogonal"};
 
 /// Parses the file, and refuses a key that comes twice, of which a parser would silently keep the last.
 OrderedJson parse(const std::string& text, const std::string& file) {
@@ -57,17 +53,16 @@ OrderedJson parse(const std::string& text, const std::string& file) {
 
 /// Refuses values with which PEFT would compute something else, and reports unknown keys that have a value.
 void check_keys(const Json& json, const std::string& file, const Notice& notice) {
-  const Json known = try_parse_json(default_config), accepted = try_parse_json(accepted_values);
+  const Json fixed = try_parse_json(fixed_values), others = try_parse_json(default_values);
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || value == false || value == "" || (value.is_structured() && value.empty())) continue;
-    if (!known.contains(key)) unknown.push_back(key);
-    const Json values = accepted.value(key, Json::array({value}));
-    if (std::ranges::find(values, value) != values.end()) continue;
-    std::vector<std::string> texts;
-    for (const Json& one : values) texts.push_back(one.dump());
-    fail(fmt::format("{}: {} = {} is not supported; it must be {}", file, key, json_value_text(value),
-                     fmt::join(texts, " or ")));
+    if (!fixed.contains(key) && !others.contains(key)) unknown.push_back(key);
+    if (value == fixed.value(key, value)) continue;
+    const bool is_start = key == "init_lora_weights";
+    if (is_start && std::ranges::find(starts, value) != starts.end()) continue;
+    fail(fmt::format("{}: {} = {} is not supported; it must be {}{}", file, key, json_value_text(value),
+                     fixed[key].dump(), is_start ? fmt::format(", false, {}", fmt::join(starts, ", ")) : ""));
   }
   if (unknown.empty()) return;
   notice(fmt::format("{}: keys that are not known are ignored: {}", file, listed(unknown)));
@@ -152,7 +147,9 @@ AdapterConfig read_adapter_config(const FileReader& files, const std::filesystem
 }
 
 OrderedJson adapter_config_json(const AdapterConfig& config) {
-  OrderedJson json = try_parse_ordered_json(default_config);
+  Json values = try_parse_json(default_values);
+  values.update(try_parse_json(fixed_values));
+  OrderedJson json(values);  // sorted by key, as PEFT does
   const auto set = [&](const char* key, const auto& value) {
     if (!value.empty()) json[key] = value;
   };

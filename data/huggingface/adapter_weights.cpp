@@ -102,7 +102,8 @@ TensorReader MergedAdapter::merged(const TensorSpec& tensor, TensorReader base) 
       const std::size_t count = std::min(in - column, values.size() - done);
       std::ranges::fill(sums, 0.0F);
       for (std::size_t k = 0; k < rank; ++k) {
-        for (std::size_t i = 0; i < count; ++i) sums[i] += b[row * rank + k] * a[k * in + column + i];
+        const float factor = b[row * rank + k];
+        for (std::size_t i = 0; i < count; ++i) sums[i] += factor * a[k * in + column + i];
       }
       for (std::size_t i = 0; i < count; ++i) values[done + i] += scale * sums[i];
       done += count;

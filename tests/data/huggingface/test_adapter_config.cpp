@@ -111,8 +111,8 @@ TEST(AdapterConfig, OtherAdaptersAreRefusedByName) {
   EXPECT_EQ(message(R"("use_dora": true)"), "F: use_dora = true is not supported; it must be false");
   EXPECT_EQ(message(R"("bias": "lora_only")"), R"(F: bias = "lora_only" is not supported; it must be "none")");
   EXPECT_EQ(message(R"("init_lora_weights": "pissa_niter_16")"),
-            R"(F: init_lora_weights = "pissa_niter_16" is not supported; it must be true or false or "gaussian" or )"
-            R"("eva" or "orthogonal")");
+            R"(F: init_lora_weights = "pissa_niter_16" is not supported; it must be true, false, gaussian, eva, )"
+            "orthogonal");
   EXPECT_EQ(message(R"("layer_replication": [[0, 4], [2, 5]])"),
             "F: layer_replication = [[0,4],[2,5]] is not supported; it must be null");
   for (const std::string key :
