@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view prefix = "base_model.model.";  // PEFT's model holds LoRA's, which holds the base
 
+constexpr DirectoryNames adapter_names{adapter_config_file, adapter_weights_file, nullptr};
+
 std::string base_tensor_name(std::string_view name) {
   return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }

@@ -26,7 +26,6 @@ std::vector<TensorSpec> adapter_tensors(const AdapterConfig& config, std::span<c
                                         std::span<const std::string> trained, std::span<const TensorSpec> base);
 
 /// Returns names and shapes for PretrainedWriter, which with adapter_format() writes a directory that PEFT reads.
-inline constexpr DirectoryNames adapter_names{adapter_config_file, adapter_weights_file, nullptr};
 std::vector<TensorShape> written_adapter_tensors(std::span<const TensorSpec> tensors);
 WeightFormat adapter_format(Precision precision = Precision::float32);
 

@@ -125,6 +125,21 @@ TEST(AdapterTargets, HeadsThatPeftAddsMayBeAbsent) {
   EXPECT_TRUE(trained_modules(config, modules).empty());
 }
 
+/// PEFT adds the head to modules_to_save when it loads the adapter.
+TEST(AdapterTargets, TheHeadOfTheTaskHasNoAdapter) {
+  AdapterConfig config;
+  config.pattern = ".*";
+  const std::vector<std::string> modules{"bert.query", "classifier", "qa_outputs"};
+  const auto count = [&](const std::string& task) {
+    config.task_type = task;
+    return adapter_targets(config, modules).size();
+  };
+  EXPECT_EQ(count(""), 3u);
+  EXPECT_EQ(count("SEQ_CLS"), 2u);
+  EXPECT_EQ(count("TOKEN_CLS"), 2u);
+  EXPECT_EQ(count("QUESTION_ANS"), 2u);
+}
+
 /// PEFT refuses such an adapter.
 TEST(AdapterTargets, AModuleTrainedWholeHasNoAdapter) {
   AdapterConfig config;

@@ -23,7 +23,7 @@ using tests::error_of;
 using tests::TemporaryDirectory;
 
 const std::vector<TensorSpec> small_base{
-    {"a.weight", {3, 4}}, {"a.bias", {3}}, {"b.weight", {2, 3}}, {"head.weight", {2, 2}}};
+    {"a.weight", {3, 4}}, {"a.bias", {3}}, {"b.weight", {2, 3}}, {"head.weight", {2, 2}}, {"header.weight", {1}}};
 const std::vector<std::string> small_linear{"a", "b", "head"};
 
 /// An adapter of rank 2 on "a", with the head trained whole.
@@ -77,15 +77,20 @@ struct Written {
 };
 
 TEST(AdapterWeights, TensorsAreSortedAndNamedAsPeftNamesThem) {
+  AdapterConfig config = small_config();
+  config.targets = {"a", "b"};
+  const std::vector<std::string> unsorted{"head", "b", "a"};
+  const std::vector<TensorSpec> tensors =
+      adapter_tensors(config, adapter_targets(config, unsorted), trained_modules(config, unsorted), small_base);
   std::vector<std::string> names;
-  for (const TensorShape& shape : written_adapter_tensors(small_tensors(small_config()))) names.push_back(shape.name);
+  for (const TensorShape& shape : written_adapter_tensors(tensors)) names.push_back(shape.name);
   EXPECT_THAT(names, ElementsAre("base_model.model.a.lora_A.weight", "base_model.model.a.lora_B.weight",
+                                 "base_model.model.b.lora_A.weight", "base_model.model.b.lora_B.weight",
                                  "base_model.model.head.weight"));
   EXPECT_EQ(adapter_tensor_name("a.lora_A.weight"), names[0]);
-  const std::vector<TensorSpec> tensors = small_tensors(small_config());
   EXPECT_THAT(tensors[0].shape, ElementsAre(2, 4));
   EXPECT_THAT(tensors[1].shape, ElementsAre(3, 2));
-  EXPECT_THAT(tensors[2].shape, ElementsAre(2, 2));
+  EXPECT_THAT(tensors[4].shape, ElementsAre(2, 2));
 }
 
 TEST(AdapterWeights, AreWrittenAsOneDirectoryAndRead) {
