@@ -38,6 +38,8 @@ constexpr const char* default_values = R"({"alpha_pattern": {}, "auto_mapping": 
   "target_modules": null, "task_type": null, "use_rslora": false})";
 /// The ways to start A and B that change neither the base nor what is trained, beside true and false.
 constexpr std::array starts = {"gaussian", "eva", "orthogonal"};
+/// The values of a key that asks for nothing.
+constexpr std::array nothings = {"null", "false", "\"\"", "[]", "{}"};
 
 /// Parses the file, and refuses a key that comes twice, of which a parser would silently keep the last.
 OrderedJson parse(const std::string& text, const std::string& file) {
@@ -56,7 +58,7 @@ void check_keys(const Json& json, const std::string& file, const Notice& notice)
   const Json fixed = try_parse_json(fixed_values), others = try_parse_json(default_values);
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.items()) {
-    if (value.is_null() || value == false || value == "" || (value.is_structured() && value.empty())) continue;
+    if (std::ranges::find(nothings, value.dump()) != nothings.end()) continue;
     if (!fixed.contains(key) && !others.contains(key)) unknown.push_back(key);
     if (value == fixed.value(key, value)) continue;
     const bool is_start = key == "init_lora_weights";
