@@ -82,6 +82,13 @@ TEST(AdapterConfig, IsReadAndWrittenAsPeftDoes) {
   EXPECT_EQ(model_json_text(adapter_config_json(config)), model_json_text(json));
 }
 
+TEST(AdapterConfig, ADirectoryOfAnAdapterHasIt) {
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(is_adapter_directory(directory.path()));
+  write_file(directory / "adapter_config.json", "");
+  EXPECT_TRUE(is_adapter_directory(directory.path()));
+}
+
 TEST(AdapterConfig, DefaultsAreThoseOfPeft) {
   AdapterConfig config;
   config.pattern = "all-linear";
