@@ -37,7 +37,9 @@ struct Pass {
   /// (S) For each sample of a training pass, the number of its labels that no other has a larger logit than. Models
   /// that do not count them leave it as it is. Empty if they are not needed.
   Vector<float> hits = {};
-  AdapterArrays* adapters = nullptr;  ///< set by the network while it runs
+  // Set by the network while it runs.
+  AdapterArrays* adapters = nullptr;
+  bool is_first_trained = false;  ///< the backward pass ends with this unit: nobody reads the gradient of its input
 };
 
 /// A network with its loss. Implementations are templates over the element type, created by a function that takes a

@@ -137,6 +137,7 @@ void Network<T>::train(const Pass& given, const Batch& batch, float scale, const
   for (std::size_t unit = head_unit(table_); unit-- > table_.first_trained_unit();) {
     pass.hooks.acquire(unit);
     if (pass.recompute != Recompute::none && is_recomputed(unit)) units->restore(pass, batch, unit);
+    pass.is_first_trained = unit == table_.first_trained_unit();
     units->backward(pass, batch, unit);
     end(unit);
   }

@@ -206,6 +206,23 @@ def make_random_llama(directory, tokenizer, shape, positions=512, seed=1):
     return directory
 
 
+def make_adapter(directory, model, rank, seed=2):
+    """Writes an adapter of all linear layers of the Llama in `model`, as PEFT begins: B is zero. Returns `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    config = json.loads((model / "config.json").read_text())
+    values, tensors, names = Values(seed), [], set()
+    for name, (out, wide) in (row for row in llama_shapes(config) if row[0].endswith("_proj.weight")):
+        module = name.removesuffix(".weight")
+        names.add(module.rsplit(".", 1)[1])
+        tensors += [(f"base_model.model.{module}.lora_A.weight", (rank, wide), values.take(rank * wide)),
+                    (f"base_model.model.{module}.lora_B.weight", (out, rank), floats(0.0, out * rank))]
+    write_safetensors(directory / "adapter_model.safetensors", tensors)
+    adapter = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(model), "r": rank, "lora_alpha": 2 * rank,
+               "lora_dropout": 0.0, "bias": "none", "target_modules": sorted(names)}
+    (directory / "adapter_config.json").write_text(json.dumps(adapter, indent=2) + "\n")
+    return directory
+
+
 def make_random_resnet(directory, name, labels, stem="imagenet", seed=1):
     """Writes a ResNet of RESNETS with random weights, under torchvision's tensor names. Returns `directory`."""
     directory.mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,11 @@ class Subject:
     asked: dict
     tolerance: float = LOSS_TOLERANCE  # relative, of losses compared with the peer's
     memory_steps: int = MEMORY_STEPS
+    adapter: object = None  # directory of an adapter, which alone is trained
+
+    @property
+    def options(self):
+        return ["--adapter", str(self.adapter)] if self.adapter else []
 
 
 def say(text):
@@ -82,8 +87,9 @@ def say_rates(text, samples):
 
 
 def load(peer, subject, session, dropout=None):
+    adapter = {"adapter": str(subject.adapter)} if subject.adapter else {}
     peer.ask("load", model=str(subject.model), threads=session.threads, learning_rate=subject.data.learning_rate, dropout=dropout,
-             **subject.data.of_peer())
+             **adapter, **subject.data.of_peer())
 
 
 def check_losses(session, subject, names, options=()):
@@ -92,7 +98,8 @@ def check_losses(session, subject, names, options=()):
     say(f"{subject.name}: checking losses")
     batches = subject.data.batches(0, LOSS_STEPS)
     output = session.scratch("check")
-    command = training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout, *options)
+    command = training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout,
+                               *subject.options, *options)
     run(command, session.threads)
     ours = [step["loss"] for step in steps_of(output)]
     for name in names:
@@ -149,7 +156,7 @@ def in_turns(session, subject, runs, ways):
         ours = {}
         for name, own in runs.items():
             output = session.scratch(f"run-{len(ours)}")
-            command = training_command(own.program, subject.model, subject.data, output, MANY_STEPS, *own.options)
+            command = training_command(own.program, subject.model, subject.data, output, MANY_STEPS, *subject.options, *own.options)
             ours[name] = stack.enter_context(StandingRun(command, output, own.threads, session.scratch(f"run-{len(ours)}.log")))
         peers = start_peers(session, subject, ways, stack)
         for turn in range(session.rounds):
@@ -274,3 +281,26 @@ def ceiling(session, subject):
         session.results.cell(what, "products alone", "GFLOP/s", [step["gemm_gflops"] for step in found])
         session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], subject.asked["share"], "%")
     beside_before(session, f"{subject.name}, bench step", {name: [step["gflops"] for step in found] for name, found in steps.items()})
+
+
+def adapter_step(session, subject):
+    """Compares a step that trains an adapter with a step of the whole model without the gradients of its weights and their update."""
+    adapter = [*subject.options, "--breakdown"]
+    what, samples = f"{subject.name}, bench step", {"with the adapter": [], "of the model, without gradients of weights": []}
+    for turn in range(session.rounds):
+        say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")
+        for name, options in zip(samples, (adapter, ["--breakdown"])):
+            command = [session.program, "bench", "step", "--model", subject.model, "--data", subject.data.file, "--batch", str(subject.data.size),
+                       *subject.data.options, "--repeats", str(subject.steps), *options, "--json"]
+            breakdown = run_json(command, session.threads)["breakdown"]
+            saved = sum(row["seconds"] for row in breakdown["kernels"] if is_saved(row["name"])) if options != adapter else 0.0
+            samples[name].append(1000 * (breakdown["seconds"] - saved))
+    for name, values in samples.items():
+        session.results.cell(what, name, "ms", values)
+    first, second = samples.values()
+    session.results.ratio(what, "the model's step, without gradients of weights", first, second, 1.08, at_most=True)
+
+
+def is_saved(kernel):
+    """Returns whether a step of the whole model has a kernel that frozen weights save."""
+    return "/weight-gradient" in kernel or kernel.startswith("mylos::optimizer::") or kernel == "fill of mylos::gradients"

@@ -22,18 +22,25 @@ TASKS = {"question-answering": ("features", "QuestionAnswering"), "language-mode
 class Trainer:
     data_settings = None
 
-    def load(self, model, threads, learning_rate, dropout=None, task="question-answering", **data):
-        """Loads model and data. `dropout` replaces the model's; `data` are settings of the task. Attention is scaled_dot_product_attention."""
+    def load(self, model, threads, learning_rate, dropout=None, task="question-answering", adapter=None, **data):
+        """Loads model and data. `dropout` replaces the model's; `adapter` is a directory of PEFT, which alone is trained; `data` are settings
+        of the task. Attention is scaled_dot_product_attention."""
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         data_settings = (model, task, data)
         if self.data_settings != data_settings:  # otherwise only the model is loaded again, with another dropout
             module, name = TASKS[task]
             self.data_settings, self.task = data_settings, getattr(importlib.import_module(module), name)(model, **data)
-        self.model = self.arrange(self.task.load(model, dropout))
+        loaded = self.task.load(model, dropout)
+        if adapter:
+            loaded = importlib.import_module("peft").PeftModel.from_pretrained(loaded, adapter, is_trainable=True)
+        self.model = self.arrange(loaded)
         self.model.train()
-        self.optimizer = self.task.optimizer(self.model.parameters(), learning_rate)
+        self.optimizer = self.task.optimizer(self.trained(), learning_rate)
         self.losses = {False: self.loss}
+
+    def trained(self):
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def arrange(self, model):
         """Returns the model to train; subclasses wrap it."""
@@ -50,7 +57,7 @@ class Trainer:
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             loss = self.losses[compiled](inputs, *targets)
         loss.backward()
-        self.task.clip(self.model.parameters())
+        self.task.clip(self.trained())
         self.optimizer.step()
         return loss.item()
 

@@ -232,6 +232,7 @@ void BertLayer<T>::backward(const nn::Pass& pass, const Batch& batch, const Drop
                         key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
                         saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums);
   nn::linear_gradients<T>(pass, query_key_value_, input, work.dqkv, work.column_sums);
+  if (pass.is_first_trained) return;
   nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
 }
 

@@ -272,6 +272,7 @@ void LlamaLayer<T>::attention_part_backward(const nn::Pass& pass, const LlamaTok
   }
   rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
   nn::linear_gradients<T>(pass, query_key_value_, work.normal, work.dqkv, work.column_sums);
+  if (pass.is_first_trained && !pass.parameters.trains(attention_norm_)) return;
   nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal, dx,
                        pass.parameters.gradient(attention_norm_), work.column_sums);
