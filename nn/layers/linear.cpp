@@ -51,9 +51,13 @@ namespace {
 template <class T>
 void multiply(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y,
               const Epilogue<T>& epilogue) {
+  const bool adapted = linear.adapters.rank > 0, begins_with_adapters = adapted && epilogue.kind == EpilogueKind::none;
+  // The large product adds what is there in passing, which saves a pass over y and a rounding of it.
+  if (begins_with_adapters) pass.adapters->forward<T>(pass, linear.adapters, x, 0.0f, y);
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
-                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y, epilogue);
-  if (linear.adapters.rank > 0) pass.adapters->forward<T>(pass, linear.adapters, x, y);
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked),
+                             begins_with_adapters ? 1.0f : 0.0f, y, epilogue);
+  if (adapted && !begins_with_adapters) pass.adapters->forward<T>(pass, linear.adapters, x, 1.0f, y);
 }
 
 }  // namespace
@@ -115,9 +119,11 @@ void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<
 template <class T>
 void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, float beta,
                            const Matrix<T>& dx) {
+  const bool adapted = linear.adapters.rank > 0;
+  if (adapted) pass.adapters->input_gradient<T>(pass, linear.adapters, dy, beta, dx);
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, dy, Transpose::no,
-                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), beta, dx);
-  if (linear.adapters.rank > 0) pass.adapters->input_gradient<T>(pass, linear.adapters, dy, dx);
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), adapted ? 1.0f : beta,
+                             dx);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                         \

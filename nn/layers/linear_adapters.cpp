@@ -103,13 +103,12 @@ ConstMatrix<T> AdapterArrays::dropped(const Pass& pass, const LinearAdapters& ad
 }
 
 template <class T>
-void AdapterArrays::forward(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x,
+void AdapterArrays::forward(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x, float beta,
                             const Matrix<T>& y) {
-  if (adapters.rank == 0) return;
   const Matrix<T> rows = kept_rows<T>(adapters);
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, dropped(pass, adapters, x), Transpose::yes,
                              pass.parameters.stacked_matrix<T>(adapters.down, adapters.blocks.count), 0.0f, rows);
-  pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::yes, placed<T>(pass, adapters), 1.0f, y);
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::yes, placed<T>(pass, adapters), beta, y);
 }
 
 /// Returns dy U (T, R), the gradient of x A^T. Also adds the gradients of B when it is first called for these layers in
@@ -131,7 +130,6 @@ Matrix<T> AdapterArrays::row_gradients(const Pass& pass, const LinearAdapters& a
 template <class T>
 void AdapterArrays::gradients(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x,
                               const ConstMatrix<T>& dy) {
-  if (adapters.rank == 0) return;
   const std::size_t count = adapters.blocks.count;
   const Matrix<T> rows = row_gradients(pass, adapters, dy);
   const float beta = pass.parameters.begins_gradient(adapters.down, count) ? 0.0f : 1.0f;
@@ -141,16 +139,15 @@ void AdapterArrays::gradients(const Pass& pass, const LinearAdapters& adapters, 
 
 template <class T>
 void AdapterArrays::input_gradient(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& dy,
-                                   const Matrix<T>& dx) {
-  if (adapters.rank == 0) return;
+                                   float beta, const Matrix<T>& dx) {
   const Matrix<T> rows = row_gradients(pass, adapters, dy);
   const ConstMatrix<T> a = pass.parameters.stacked_matrix<T>(adapters.down, adapters.blocks.count);
   if (dropped_.extent(0) == 0) {
-    return pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::no, a, 1.0f, dx);
+    return pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::no, a, beta, dx);
   }
   const Matrix<T> before = part<T>(dropped_, count_, adapters.in);
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::no, a, 0.0f, before);
-  dropout<T>(pass.space, {pass.seed, pass.step, adapters.site, adapters.dropout}, rows_, before, dx, true);
+  dropout<T>(pass.space, {pass.seed, pass.step, adapters.site, adapters.dropout}, rows_, before, dx, beta != 0.0f);
 }
 
 std::vector<GemmProduct> adapter_products(std::span<const LinearAdapters> all, std::size_t rows, Precision precision,
@@ -170,24 +167,22 @@ std::vector<GemmProduct> adapter_products(std::span<const LinearAdapters> all, s
     };
     const Precision wide = Precision::float32;
     add({.transpose_b = Transpose::yes, .m = rows, .n = rank, .k = each.in, .output = precision}, "down");
-    add({.transpose_b = Transpose::yes, .m = rows, .n = each.out, .k = rank, .output = precision, .accumulate = true},
-        "up");
+    add({.transpose_b = Transpose::yes, .m = rows, .n = each.out, .k = rank, .output = precision}, "up");
     if (purpose == Purpose::inference) continue;
     add({.m = rows, .n = rank, .k = each.out, .output = precision}, "row-gradient");
     add({.transpose_a = Transpose::yes, .m = each.out, .n = rank, .k = rows, .output = wide}, "up-gradient");
     add({.transpose_a = Transpose::yes, .m = rank, .n = each.in, .k = rows, .output = wide}, "down-gradient");
-    add({.m = rows, .n = each.in, .k = rank, .output = precision, .accumulate = each.dropout == 0.0f},
-        "input-gradient");
+    add({.m = rows, .n = each.in, .k = rank, .output = precision}, "input-gradient");
   }
   return products;
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                \
-  template void AdapterArrays::forward<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,        \
-                                          const Matrix<T>&);                                                \
-  template void AdapterArrays::gradients<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,      \
-                                            const ConstMatrix<T>&);                                         \
-  template void AdapterArrays::input_gradient<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&, \
+#define MYLOS_INSTANTIATE(T)                                                                                       \
+  template void AdapterArrays::forward<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&, float,        \
+                                          const Matrix<T>&);                                                       \
+  template void AdapterArrays::gradients<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,             \
+                                            const ConstMatrix<T>&);                                                \
+  template void AdapterArrays::input_gradient<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&, float, \
                                                  const Matrix<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

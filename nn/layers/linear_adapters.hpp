@@ -33,17 +33,19 @@ class AdapterArrays {
   /// Draws dropout for the rows of this batch.
   void set_batch(const Batch& batch) { rows_ = dropout_rows(batch); }
 
-  // The functions below do nothing for layers without adapters. Products are those of pass.gemm.
+  // The functions below are for layers with adapters. Products are those of pass.gemm.
 
-  /// y (T, N) += scale B A dropout(x).
+  /// y (T, N) = scale B A dropout(x) + beta y.
   template <class T>
-  void forward(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x, const Matrix<T>& y);
+  void forward(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x, float beta,
+               const Matrix<T>& y);
   /// Adds the gradients of A for x (T, K), and those of B for dy (T, N) unless input_gradient has.
   template <class T>
   void gradients(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
-  /// dx (T, K) += the gradient that passes through A and B; the gradients of B unless `gradients` has.
+  /// dx (T, K) = the gradient that passes through A and B + beta dx; adds the gradients of B unless `gradients` has.
   template <class T>
-  void input_gradient(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& dy, const Matrix<T>& dx);
+  void input_gradient(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& dy, float beta,
+                      const Matrix<T>& dx);
 
  private:
   template <class T>
