@@ -47,8 +47,7 @@ struct Family : data::ModelFamily {
   std::unique_ptr<ImageModel> (*image_model)(const data::ModelConfig& config) = nullptr;
 };
 
-constexpr std::array<std::string_view, 1> bert_needs{vocabulary_file};
-constexpr std::array<std::string_view, 1> bert_may_have{"tokenizer_config.json"};
+constexpr std::array<std::string_view, 3> bert_may_have{vocabulary_file, fast_tokenizer_file, "tokenizer_config.json"};
 constexpr std::array<std::string_view, 1> resnet_may_have{data::image_processor_file};
 
 void check_weights(const path& directory, const data::TensorNaming& naming) {
@@ -78,7 +77,6 @@ constexpr Family llama_family(const LlamaMember& member, std::span<const data::K
           .model_type = member.model_type,
           .model = member.model,
           .known = known,
-          .needed = {},
           .optional = sentencepiece_files,
           .check_config =
               [](const path& file) {
@@ -104,7 +102,6 @@ constexpr std::array families{
             .model_type = "bert",
             .model = "a BERT model",
             .known = known_berts,
-            .needed = bert_needs,
             .optional = bert_may_have,
             .check_config =
                 [](const path& file) {
@@ -124,7 +121,6 @@ constexpr std::array families{
     Family{data::ModelFamily{.model_type = "resnet",
                              .model = "a ResNet",
                              .known = known_resnets,
-                             .needed = {},
                              .optional = resnet_may_have,
                              .check_config =
                                  [](const path& file) {
@@ -230,12 +226,11 @@ void fail_without_tokenizer(const path& directory) {
                    find_model_family(FileReader(), directory).tokenizer_file));
 }
 
-std::string tokenizer_choice(const FileReader& files, const path& directory) {
+void notice_tokenizer_choice(const FileReader& files, const path& directory, const Notice& notice) {
   const std::string_view own = find_model_family(files, directory).tokenizer_file;
-  if (own.empty() || !is_present(directory / own) || !is_present(directory / fast_tokenizer_file)) return "";
-  const bool fast = reads_fast_tokenizer(files, directory, own);
-  return fmt::format("{} has {} and {}: {} is read, as transformers does", directory.string(), own, fast_tokenizer_file,
-                     fast ? fast_tokenizer_file : own);
+  if (own.empty() || !is_present(directory / own) || !is_present(directory / fast_tokenizer_file)) return;
+  notice(fmt::format("{} has {} and {}: {} is read, as transformers does", directory.string(), own, fast_tokenizer_file,
+                     reads_fast_tokenizer(files, directory, own) ? fast_tokenizer_file : own));
 }
 
 std::unique_ptr<data::Tokenizer> read_vocabulary(const path& file, bool lower_case) {

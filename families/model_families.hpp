@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/notice.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 #include "families/interface/body_output.hpp"
@@ -39,8 +40,8 @@ std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const s
 /// Throws std::runtime_error: the model in `directory` has no tokenizer, and texts need one.
 [[noreturn]] void fail_without_tokenizer(const std::filesystem::path& directory);
 
-/// Returns a line that says which of its two tokenizer files a directory's tokenizer is read from; empty if it has one.
-std::string tokenizer_choice(const FileReader& files, const std::filesystem::path& directory);
+/// Says in a line which file the tokenizer of a directory with two tokenizer files is read from.
+void notice_tokenizer_choice(const FileReader& files, const std::filesystem::path& directory, const Notice& notice);
 
 /// Returns the tokenizer of a vocabulary alone, a vocab.txt. Errors: std::runtime_error with the file.
 std::unique_ptr<data::Tokenizer> read_vocabulary(const std::filesystem::path& file, bool lower_case);

@@ -260,7 +260,6 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
     ensure(get(file).found, fmt::format("{}{} does not exist; {} of that name needs it", url, file, family.model));
   };
   for (const auto file : family.optional) get(file);
-  for (const auto file : family.needed) need(file);
   if (!get(weights_file).found) {
     ensure(get(weights_index_file).found, fmt::format("neither {}{} nor {} exists; {} of that name needs one of them",
                                                       url, weights_file, weights_index_file, family.model));

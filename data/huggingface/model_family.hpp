@@ -27,8 +27,7 @@ struct ModelFamily {
   std::string_view model_type;                 ///< in config.json
   std::string_view model;                      ///< in messages, with its article: "a BERT model"
   std::span<const KnownModel> known;           ///< for commands that need no weights
-  std::span<const std::string_view> needed;    ///< required files beside config.json and the weights
-  std::span<const std::string_view> optional;  ///< files that only some models have
+  std::span<const std::string_view> optional;  ///< files beside config.json and the weights that only some models have
   /// Throws std::runtime_error if config.json describes a model that Mylos cannot train.
   void (*check_config)(const std::filesystem::path& file);
   /// Throws std::runtime_error if the directory is incomplete: configuration, tokenizer, or structure of the weights.
@@ -36,7 +35,7 @@ struct ModelFamily {
   /// Returns the tokenizer of a directory; null if it has none. Throws std::runtime_error with the file if it cannot be
   /// read or does not fit the model. Null for a family without tokenizers.
   std::unique_ptr<Tokenizer> (*tokenizer)(const FileReader& files, const std::filesystem::path& directory);
-  std::string_view tokenizer_file;  ///< that `tokenizer` reads
+  std::string_view tokenizer_file;  ///< that `tokenizer` reads without a tokenizer.json
   std::string_view architecture;    ///< beginning of its classes' names in transformers: "Bert"
   /// Return config.json and the tokenizer's files of a model that training has made of `model`. Null for families whose
   /// tasks write them.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -11,7 +12,8 @@
 #include "core/base/files/json.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/text/python_json.hpp"
-#include "data/tokenizer/json/model_lists.hpp"
+#include "data/tokenizer/json/models.hpp"
+#include "data/tokenizer/json/post_processors.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/interface/fast_tokenizer.hpp"
 
@@ -42,33 +44,54 @@ void check_tokenizer_class(const Json& json, const std::string& file) {
   fail(fmt::format("{}: tokenizer_class {} is not supported; only BertTokenizer is", file, printable(name)));
 }
 
-std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
-  auto path = directory / vocabulary_file;
-  ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
-  return path;
+/// Returns whether a tokenizer.json has BERT's stages, apart from what tokenizer_config.json says.
+bool has_bert_stages(const Json& json, const JsonLocation& location) {
+  static const Json stages = {{"normalizer", {{"type", "BertNormalizer"}, {"clean_text", true}}},
+                              {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                              {"model",
+                               {{"type", "WordPiece"},
+                                {"unk_token", "[UNK]"},
+                                {"continuing_subword_prefix", "##"},
+                                {"max_input_chars_per_word", 100}}}};
+  for (const auto& [stage, expected] : stages.items()) {
+    const Json* const found = find_member(json, stage, location);
+    if (found == nullptr || !found->is_object()) return false;
+    Json fields = *found;
+    for (const char* other : {"lowercase", "strip_accents", "handle_chinese_chars", "vocab"}) fields.erase(other);
+    if (fields != expected) return false;
+  }
+  return true;
 }
 
-/// Returns whether tokenizer.json has a token with another id than in vocab.txt, among its vocabulary or those added.
-bool has_other_tokens(const FileReader& files, const std::filesystem::path& directory,
-                      const data::Vocabulary& vocabulary) {
-  const auto file = directory / fast_tokenizer_file;
-  const data::TokenizerJson read = data::parse_tokenizer_json(files.read_text(file), file.string());
-  const data::ModelLists& lists = read.lists;
-  const JsonLocation location(file.native());
-  const JsonLocation within(location, "added_tokens");
-  const Json* added = find_member(read.json, "added_tokens", location);
-  for (std::size_t i = 0; added != nullptr && i < added->size(); ++i) {
-    const JsonLocation element(within, i);
-    const Json& token = as_list(*added, within)[i];
-    const std::size_t id = count_member(token, "id", element);
-    const std::string& content = string_member(token, "content", element);
-    if (id >= vocabulary.size() || vocabulary.token(static_cast<data::TokenId>(id)) != content) return true;
-  }
-  return std::any_of(lists.tokens.begin(), lists.tokens.end(), [&](const data::ModelLists::Token& token) {
-    const auto size = static_cast<double>(vocabulary.size());
-    const bool is_id = lists.has_ids && token.number >= 0 && token.number < size;
-    return !is_id || vocabulary.token(static_cast<data::TokenId>(token.number)) != lists.view(token.entry);
+/// Returns whether a tokenizer.json adds no tokens but BERT's special ones, and lays out pairs as BERT does.
+bool has_special_tokens_of(const data::Tokenizer& bert, const Json& json, const JsonLocation& location) {
+  const JsonLocation processor(location, "post_processor"), tokens(location, "added_tokens");
+  const auto pair = data::read_post_processor(json.value("post_processor", Json()), processor).pair;
+  if (pair && !data::has_layout(*pair, bert.pair_layout())) return false;
+  const Json added = json.value("added_tokens", Json::array());
+  return std::ranges::all_of(as_list(added, tokens), [&](const Json& token) {
+    using enum data::SpecialToken;
+    return std::ranges::any_of(std::array{first, separator, padding, mask, unknown}, [&](data::SpecialToken role) {
+      const std::optional<data::TokenId> id = bert.special(role);
+      return id &&
+             token == Json{{"id", *id},       {"content", bert.token(*id)}, {"single_word", false}, {"lstrip", false},
+                           {"rstrip", false}, {"normalized", false},        {"special", true}};
+    });
   });
+}
+
+/// Returns BERT's tokenizer, made of the tokens of a tokenizer.json; null if the file describes another.
+std::unique_ptr<data::Tokenizer> read_bert_json(const FileReader& files, const std::filesystem::path& file,
+                                                const data::TokenizerOptions& options) {
+  const JsonLocation location(file.native());
+  const JsonLocation model(location, "model");
+  const data::TokenizerJson read = data::parse_tokenizer_json(files.read_text(file), file.string());
+  if (!has_bert_stages(read.json, location)) return nullptr;
+  const data::TokenTable table = data::read_tokens(read.lists, model);
+  std::vector<std::string> tokens;
+  for (std::size_t id = 0; id < table.size(); ++id) tokens.emplace_back(table.token(static_cast<data::TokenId>(id)));
+  auto bert = std::make_unique<data::WordPieceTokenizer>(data::Vocabulary(std::move(tokens), file.string()), options);
+  return has_special_tokens_of(*bert, read.json, location) ? std::move(bert) : nullptr;
 }
 
 OrderedJson special_token_names() {
@@ -108,19 +131,19 @@ data::TokenizerOptions read_tokenizer_options(const FileReader& files, const std
 }
 
 WordPieceFiles read_wordpiece_files(const FileReader& files, const std::filesystem::path& directory) {
-  WordPieceFiles read{.vocabulary = {}, .tokenizer_json = {}, .options = read_tokenizer_options(files, directory)};
-  read.vocabulary = files.read_text(vocabulary_path(directory));
-  const auto json = directory / "tokenizer.json";
-  if (is_present(json)) read.tokenizer_json = files.read_text(json);
-  return read;
+  const auto text_of = [&](std::string_view name) {
+    return is_present(directory / name) ? files.read_text(directory / name) : std::string();
+  };
+  return {text_of(vocabulary_file), text_of(fast_tokenizer_file), read_tokenizer_options(files, directory)};
 }
 
 std::vector<data::ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input) {
   std::vector<data::ModelFile> written = {
-      {"vocab.txt", files.vocabulary},
+      {std::string(vocabulary_file), files.vocabulary},
       {"special_tokens_map.json", data::model_json_text(special_token_names())},
-      {"tokenizer_config.json", data::model_json_text(tokenizer_config(files.options, longest_input))}};
-  if (!files.tokenizer_json.empty()) written.push_back({"tokenizer.json", files.tokenizer_json});
+      {"tokenizer_config.json", data::model_json_text(tokenizer_config(files.options, longest_input))},
+      {std::string(fast_tokenizer_file), files.tokenizer_json}};
+  std::erase_if(written, [](const data::ModelFile& file) { return file.bytes.empty(); });
   return written;
 }
 
@@ -132,22 +155,22 @@ void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std
       file.string(), tokens, vocab_size));
 }
 
-data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem::path& directory,
-                                 std::size_t vocab_size) {
-  const auto path = vocabulary_path(directory);
-  data::Vocabulary vocabulary = data::Vocabulary::load(files, path);
-  check_vocabulary_size(vocab_size, vocabulary.size(), path);
-  return vocabulary;
-}
-
 std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory) {
-  const BertShape config = read_bert_config({files, directory / "config.json"});
-  data::TokenizerOptions options = read_tokenizer_options(files, directory);
-  data::Vocabulary vocabulary = load_vocabulary(files, directory, config.vocabulary);
-  if (reads_fast_tokenizer(files, directory, vocabulary_file) && has_other_tokens(files, directory, vocabulary)) {
-    return load_fast_tokenizer(files, directory, config.vocabulary);
+  const std::size_t vocab_size = read_bert_config({files, directory / "config.json"}).vocabulary;
+  const data::TokenizerOptions options = read_tokenizer_options(files, directory);
+  std::filesystem::path file = directory / vocabulary_file;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  if (reads_fast_tokenizer(files, directory, vocabulary_file)) {
+    file = directory / fast_tokenizer_file;
+    tokenizer = read_bert_json(files, file, options);
+    if (tokenizer == nullptr) return load_fast_tokenizer(files, directory, vocab_size);
+  } else {
+    ensure(is_present(file),
+           fmt::format("{} has neither {} nor {}", directory.string(), vocabulary_file, fast_tokenizer_file));
+    tokenizer = std::make_unique<data::WordPieceTokenizer>(data::Vocabulary::load(files, file), options);
   }
-  return std::make_unique<data::WordPieceTokenizer>(std::move(vocabulary), options);
+  check_vocabulary_size(vocab_size, tokenizer->size(), file);
+  return tokenizer;
 }
 
 std::vector<data::ModelFile> wordpiece_model_files(const FileReader& files, const data::PretrainedModel& model) {

@@ -17,7 +17,7 @@ namespace mylos::families {
 /// The tokenizer files to copy into a written model, so that it tokenizes like its source. Kept in memory because the
 /// source may be replaced in the meantime.
 struct WordPieceFiles {
-  std::string vocabulary;      ///< the bytes of vocab.txt
+  std::string vocabulary;      ///< the bytes of vocab.txt; empty if there was none
   std::string tokenizer_json;  ///< the bytes of tokenizer.json; empty if there was none
   data::TokenizerOptions options;
 };
@@ -39,12 +39,9 @@ std::vector<data::ModelFile> wordpiece_model_files(const FileReader& files, cons
 /// are accepted if they only pad the table to a multiple of 8, as in NVIDIA's checkpoints.
 void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std::filesystem::path& file);
 
-/// Reads the vocabulary in `directory`. Throws if it does not match the model's `vocab_size` embedding rows.
-data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem::path& directory,
-                                 std::size_t vocab_size);
-
-/// Returns the tokenizer of a model directory: that of vocab.txt, or of tokenizer.json, which transformers takes, if
-/// that has other tokens. Throws if a file is missing or does not match config.json.
+/// Returns the tokenizer of a model directory, from its tokenizer.json, as transformers does, or its vocab.txt if there
+/// is no tokenizer.json or tokenizer_config.json says `use_fast` false. BERT's own tokenizer is the same from either
+/// file. Throws if both are missing, or one does not match config.json.
 std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory);
 
 }  // namespace mylos::families

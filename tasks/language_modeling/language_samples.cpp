@@ -29,8 +29,7 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
   std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(files, directory);
   if (!notice) return tokenizer;
   if (tokenizer) {
-    const std::string choice = families::tokenizer_choice(files, directory);
-    if (!choice.empty()) notice(choice);
+    families::notice_tokenizer_choice(files, directory, notice);
   } else {
     notice(fmt::format("{} has no {}: documents must contain ids, as input_ids in JSON lines", directory.string(),
                        family.tokenizer_file));

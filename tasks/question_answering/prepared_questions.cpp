@@ -22,6 +22,7 @@ data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::pat
 }
 
 data::PreparedFeatures prepare(const RunConfig& run, const std::filesystem::path& file, const Notice& notice) {
+  families::notice_tokenizer_choice(FileReader(), run.task.model, notice);
   return data::prepare_features(read_dataset(run, file, notice),
                                 *families::read_tokenizer(FileReader(), run.task.model),
                                 feature_options(squad_config(run), false));

@@ -44,6 +44,7 @@ SquadTask::SquadTask(const FileReader& files, const RunConfig& run, Notice notic
       config_(squad_config(run)) {}
 
 void SquadTask::read_data() {
+  families::notice_tokenizer_choice(FileReader(), configured_.model, notice_);
   if (!configured_.train.empty()) {
     use_training_data(load(configured_.train, configured_.train_limit, true));
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);

@@ -52,14 +52,6 @@ void check_file(const Json& json, const JsonLocation& location) {
   JsonLocation(location, "post_processor").fail(fmt::format("{}: no token has the id {}", printable(place), id));
 }
 
-bool has_layout(const Template& pair, const PairLayout& layout) {
-  Template same = {{.ids = {layout.first}}, {}};
-  for (std::size_t i = 0; i < layout.separators; ++i) same.push_back({.ids = {layout.separator}});
-  same.push_back({.ids = {}, .sequence = 1, .type = layout.second_type});
-  same.push_back({.ids = {layout.separator}, .sequence = 0, .type = layout.second_type});
-  return pair == same;
-}
-
 }  // namespace
 
 JsonTokenizer JsonTokenizer::load(const FileReader& files, const std::filesystem::path& path) {

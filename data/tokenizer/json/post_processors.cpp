@@ -141,6 +141,14 @@ PostProcessor read_post_processor(const Json& json, const JsonLocation& location
   return read_stage(json, location, post_processor_types);
 }
 
+bool has_layout(const Template& pair, const PairLayout& layout) {
+  Template same = {{.ids = {layout.first}}, {}};
+  for (std::size_t i = 0; i < layout.separators; ++i) same.push_back({.ids = {layout.separator}});
+  same.push_back({.ids = {}, .sequence = 1, .type = layout.second_type});
+  same.push_back({.ids = {layout.separator}, .sequence = 0, .type = layout.second_type});
+  return pair == same;
+}
+
 void trim_offsets(const OffsetTrim& trim, std::span<const std::string_view> texts, Tokens& tokens) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     CodePointRange& range = tokens.offsets[i];

@@ -36,6 +36,9 @@ struct PostProcessor {
 /// Reads `post_processor`; null is one that does nothing. Throws at `location` if its type is not supported.
 PostProcessor read_post_processor(const Json& json, const JsonLocation& location);
 
+/// Returns whether a template of two texts lays them out like this.
+bool has_layout(const Template& pair, const PairLayout& layout);
+
 /// Changes the offsets of the tokens of a text. `texts` are those of the tokens.
 void trim_offsets(const OffsetTrim& trim, std::span<const std::string_view> texts, Tokens& tokens);
 

@@ -52,19 +52,6 @@ TEST(WordPieceFiles, VocabularySizeGoesWithTheModel) {
   EXPECT_THAT(error_of([&] { check_vocabulary_size(30528, 30400, "V"); }), HasSubstr("V has 30400 tokens"));
 }
 
-TEST(WordPieceFiles, TheVocabularyIsReadWhereItGoesWithTheModel) {
-  const TemporaryDirectory directory;
-  EXPECT_EQ(error_of([&] { load_vocabulary(FileReader(), directory.path(), 5); }),
-            directory.path().string() + " has no vocab.txt");
-  EXPECT_EQ(error_of([&] { read_wordpiece_files(FileReader(), directory.path()); }),
-            directory.path().string() + " has no vocab.txt");
-  write_file(directory / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
-  EXPECT_EQ(load_vocabulary(FileReader(), directory.path(), 5).size(), 5u);
-  EXPECT_EQ(read_wordpiece_files(FileReader(), directory.path()).tokenizer_json, "");
-  EXPECT_THAT(error_of([&] { load_vocabulary(FileReader(), directory.path(), 6); }),
-              HasSubstr("vocab.txt has 5 tokens, config.json says vocab_size = 6"));
-}
-
 TEST(WordPieceFiles, WrittenFilesAreThoseOfTransformers) {
   WordPieceFiles files{.vocabulary = "[PAD]\n", .tokenizer_json = "", .options = {}};
   const auto written = wordpiece_model_files(files, 512);
@@ -81,7 +68,8 @@ TEST(WordPieceFiles, WrittenFilesAreThoseOfTransformers) {
                                   ",\n  \"do_lower_case\": true,\n  \"strip_accents\": null,\n"
                                   "  \"tokenize_chinese_chars\": true,\n  \"model_max_length\": 512,\n"
                                   "  \"tokenizer_class\": \"BertTokenizer\"\n}\n");
-  files.tokenizer_json = "{}";
+  files = {.vocabulary = "", .tokenizer_json = "{}", .options = {}};
+  EXPECT_EQ(wordpiece_model_files(files, 512).front().name, "special_tokens_map.json");
   EXPECT_EQ(wordpiece_model_files(files, 512).back().name, "tokenizer.json");
 }
 

@@ -12,6 +12,7 @@
 namespace mylos::families {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 using tests::TemporaryDirectory;
@@ -33,7 +34,11 @@ class FastTokenizer : public ::testing::Test {
                letters_json("BPE", R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"])"));
   }
   std::size_t size() const { return read_tokenizer(FileReader(), directory_.path())->size(); }
-  std::string choice() const { return tokenizer_choice(FileReader(), directory_.path()); }
+  std::string choice() const {
+    std::string line;
+    notice_tokenizer_choice(FileReader(), directory_.path(), [&](const std::string& text) { line = text; });
+    return line;
+  }
 
   TemporaryDirectory directory_;
 };
@@ -62,30 +67,69 @@ TEST_F(FastTokenizer, AVocabularyLargerThanTheModelIsRefused) {
               HasSubstr("tokenizer.json: has 9 tokens, and the model's vocab_size is 8"));
 }
 
-TEST(FastTokenizerOfBert, VocabTxtIsReadUnlessTokenizerJsonHasOtherTokens) {
-  const TemporaryDirectory directory;
-  write_file(directory / "config.json", R"({"model_type": "bert", "vocab_size": 5, "hidden_size": 8,
+/// A BERT's directory with vocab.txt, tokenizer.json, or both.
+class FastTokenizerOfBert : public ::testing::Test {
+ protected:
+  FastTokenizerOfBert() {
+    write_file(directory_ / "config.json", R"({"model_type": "bert", "vocab_size": 6, "hidden_size": 8,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 16,
+        "type_vocab_size": 2})");
+  }
+  void write_vocabulary() const { write_file(directory_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nB\n"); }
+  void write_json(const Json& json) const { write_file(directory_ / "tokenizer.json", json.dump()); }
+  std::unique_ptr<data::Tokenizer> read() const { return read_tokenizer(FileReader(), directory_.path()); }
+
+  /// What transformers writes for this vocabulary.
+  const Json json_ = Json::parse(R"({"version": "1.0", "truncation": {"max_length": 8}, "padding": null,
+      "added_tokens": [{"id": 2, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false,
+                        "normalized": false, "special": true}],
+      "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+                     "lowercase": true},
+      "pre_tokenizer": {"type": "BertPreTokenizer"},
+      "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+      "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+      "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100,
+                "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "B": 5}}})");
+  TemporaryDirectory directory_;
+};
+
+TEST_F(FastTokenizerOfBert, TokenizerJsonAloneIsTheSameTokenizer) {
+  EXPECT_EQ(error_of([&] { read(); }), directory_.path().string() + " has neither vocab.txt nor tokenizer.json");
+  write_vocabulary();
+  const data::TokenizerIdentity alone = read()->identity();
+  write_json(json_);
+  EXPECT_EQ(read()->identity(), alone);
+  std::filesystem::remove(directory_ / "vocab.txt");
+  EXPECT_EQ(read()->identity(), alone);
+  EXPECT_THAT(read()->encode("a [CLS] b"), ElementsAre(4, 2, 1));
+  write_file(directory_ / "tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_THAT(read()->encode("a B"), ElementsAre(4, 5)) << "tokenizer_config.json counts, as in transformers";
+  write_file(directory_ / "config.json", R"({"model_type": "bert", "vocab_size": 7, "hidden_size": 8,
       "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 16,
       "type_vocab_size": 2})");
-  write_file(directory / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
-  const auto write_json = [&](std::string_view last) {
-    write_file(directory / "tokenizer.json",
-               letters_json("WordPiece", fmt::format(R"("vocab": {{"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3,
-                                                        "{}": 4}})",
-                                                     last)));
+  EXPECT_THAT(error_of([&] { read(); }), HasSubstr("tokenizer.json has 6 tokens, config.json says vocab_size = 7"));
+}
+
+TEST_F(FastTokenizerOfBert, OtherStagesAreThoseOfTheFile) {
+  write_vocabulary();
+  write_json(json_);
+  const data::TokenizerIdentity bert = read()->identity();
+  const auto is_other = [&](const char* pointer, Json value) {
+    Json other = json_;
+    other[Json::json_pointer(pointer)] = std::move(value);
+    write_json(other);
+    return read()->identity() != bert;
   };
-  const auto identity = [&] { return read_tokenizer(FileReader(), directory.path())->identity(); };
-  const data::TokenizerIdentity alone = identity();
-  write_json("a");
-  EXPECT_EQ(identity(), alone);
-  write_json("b");
-  EXPECT_NE(identity(), alone);
-  write_file(directory / "tokenizer.json", "{}");
-  EXPECT_EQ(identity(), alone);
-  write_file(directory / "tokenizer.json", R"({"added_tokens": [{"id": 3, "content": "[SEP]"}]})");
-  EXPECT_EQ(identity(), alone);
-  write_file(directory / "tokenizer.json", R"({"added_tokens": [{"id": 3, "content": "[X]"}]})");
-  EXPECT_THAT(error_of([&] { (void)identity(); }), HasSubstr("tokenizer.json: model.vocab: there is no token"));
+  EXPECT_FALSE(is_other("/padding", {{"strategy", "BatchLongest"}}));
+  EXPECT_TRUE(is_other("/normalizer/clean_text", false));
+  EXPECT_TRUE(is_other("/normalizer", nullptr));
+  EXPECT_TRUE(is_other("/pre_tokenizer/type", "Whitespace"));
+  EXPECT_TRUE(is_other("/model/max_input_chars_per_word", 50));
+  EXPECT_TRUE(is_other("/added_tokens/0/lstrip", true));
+  EXPECT_TRUE(is_other("/added_tokens/0", {{"id", 5}, {"content", "B"}, {"special", true}}));
+  EXPECT_TRUE(is_other("/post_processor/type", "RobertaProcessing"));
+  EXPECT_EQ(read()->pair_layout().separators, 2U);
 }
 
 }  // namespace
