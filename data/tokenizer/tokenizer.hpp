@@ -80,6 +80,9 @@ class Tokenizer {
   /// byte may need those beside it to have a text.
   virtual std::string bytes(TokenId) const { return ""; }
 
+  /// Returns the token that begins each text: `configured`, that of config.json, unless the tokenizer's own files say
+  /// another or that there is none.
+  virtual std::optional<TokenId> first_token(std::optional<TokenId> configured) const { return configured; }
   /// Returns nullopt if there is no token with this role.
   virtual std::optional<TokenId> special(SpecialToken role) const = 0;
   /// Returns how pairs of texts are laid out. Errors: std::runtime_error if there is no first token or no separator.

@@ -80,7 +80,8 @@ Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) con
   prompt.number = number;
   prompt.text = text;
   const std::string name = fmt::format("prompt {}", number + 1);
-  if (shape.begin_token && !config_.no_bos && !chat_) prompt.ids.push_back(*shape.begin_token);
+  const std::optional<data::TokenId> begin = tokenizer_.first_token(shape.begin_token);
+  if (begin && !config_.no_bos && !chat_) prompt.ids.push_back(*begin);
   prompt.text_begin = prompt.ids.size();
   const auto ids = chat_ ? conversation_ids(text, name) : tokenizer_.encode(text);
   prompt.ids.insert(prompt.ids.end(), ids.begin(), ids.end());

@@ -37,12 +37,14 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
   return tokenizer;
 }
 
-data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model) {
+data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model,
+                                   const data::Tokenizer* tokenizer) {
+  const auto begin = tokenizer ? tokenizer->first_token(model.begin_token) : model.begin_token;
   const auto end = model.end_tokens.empty() ? std::nullopt : std::optional(model.end_tokens.front());
   return {.max_length = config.max_length,
           .long_documents = config.long_documents,
           .loss_on = config.loss_on,
-          .begin = token_of(config.no_bos, model.begin_token),
+          .begin = token_of(config.no_bos, begin),
           .end = token_of(config.no_eos, end),
           .vocabulary_size = model.vocabulary};
 }
@@ -50,7 +52,7 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
                              const families::TextModel& model, const std::filesystem::path& directory,
                              const LanguageConfig& config, std::optional<std::size_t> limit, const Notice& notice) {
-  const data::SampleOptions options = sample_options(config, model);
+  const data::SampleOptions options = sample_options(config, model, tokenizer);
   const data::ReadOptions reading{
       .text_field = config.text_field, .limit = limit, .strict = config.strict, .model = directory};
   data::SampleSet samples;

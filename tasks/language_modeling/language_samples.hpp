@@ -24,7 +24,8 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
                                                 const Notice& notice);
 
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
-data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model);
+data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model,
+                                   const data::Tokenizer* tokenizer);
 
 /// Reads the documents of a file and cuts them into samples, or reads a sample file of `mylos prepare`. `tokenizer` is
 /// null if the model's directory has none; the documents must then contain ids. `directory` is the model's. `notice`

@@ -19,7 +19,7 @@ void prepare_documents(const RunConfig& run, const std::filesystem::path& file, 
   const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(FileReader(), run.task.model, notice);
   data::PreparedSamples prepared{
       .set = load_samples(file, tokenizer.get(), model, run.task.model, config, run.task.train_limit, notice),
-      .options = sample_options(config, model),
+      .options = sample_options(config, model, tokenizer.get()),
       .tokenizer = {}};
   if (tokenizer) prepared.tokenizer = tokenizer->identity();
   output.extension() == ".h5" ? data::write_sample_file(output, prepared)

@@ -57,7 +57,11 @@ void check_file(const Json& json, const JsonLocation& location) {
 JsonTokenizer JsonTokenizer::load(const FileReader& files, const std::filesystem::path& path) {
   JsonTokenizer tokenizer(read_text_file(files, path), path.string());
   const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
-  if (is_present(config)) tokenizer.read_roles(read_json(files, config), JsonLocation(config.native()));
+  if (!is_present(config)) return tokenizer;
+  const Json json = read_json(files, config);
+  const JsonLocation location(config.native());
+  tokenizer.read_roles(json, location);
+  tokenizer.read_added_around(json, location);
   return tokenizer;
 }
 
@@ -109,6 +113,25 @@ void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location)
     if (!id) within.fail(fmt::format("{} has no token {}", file_, printable(name)));
     roles_[static_cast<std::size_t>(key.role)] = id;
   }
+}
+
+/// Replaces the special tokens that the post-processor adds, as transformers does for Llama's classes.
+void JsonTokenizer::read_added_around(const Json& config, const JsonLocation& location) {
+  const std::string name = string_or(config, "tokenizer_class", "", location);
+  constexpr std::array classes = {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizer",
+                                  "CodeLlamaTokenizerFast"};
+  if (std::ranges::find(classes, name) == classes.end()) return;
+  const auto added = [&](const char* option, bool is_default, SpecialToken role, std::string_view token) -> Template {
+    if (!bool_or(config, option, is_default, location)) return {};
+    const std::optional<TokenId> id = special(role) ? special(role) : find(token);
+    if (!id) JsonLocation(location, option).fail(fmt::format("true, but there is no such token in {}", file_));
+    return {{.ids = {*id}}};
+  };
+  Template single = added("add_bos_token", true, SpecialToken::first, "<s>");
+  const Template end = added("add_eos_token", false, SpecialToken::end, "</s>");
+  single.emplace_back();
+  single.insert(single.end(), end.begin(), end.end());
+  processor_.single = std::move(single);
 }
 
 void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
@@ -200,6 +223,18 @@ std::string JsonTokenizer::bytes(TokenId id) const {
     bytes.push_back(static_cast<char>(*byte));
   }
   return bytes;
+}
+
+std::optional<TokenId> JsonTokenizer::first_token(std::optional<TokenId>) const {
+  if (!processor_.single) return std::nullopt;
+  std::vector<TokenId> before;
+  for (const TemplatePart& part : *processor_.single) {
+    if (part.ids.empty()) break;
+    before.insert(before.end(), part.ids.begin(), part.ids.end());
+  }
+  ensure(before.size() <= 1, fmt::format("{}: post_processor: {} tokens before a text are not supported; only one is",
+                                         file_, before.size()));
+  return before.empty() ? std::nullopt : std::optional(before.front());
 }
 
 std::optional<TokenId> JsonTokenizer::special(SpecialToken role) const {

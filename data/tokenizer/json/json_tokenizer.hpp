@@ -21,8 +21,9 @@ namespace mylos::data {
 /// found in a text, unlike special tokens in that of a tokenizer.model.
 class JsonTokenizer final : public Tokenizer {
  public:
-  /// Reads the file, and the names of special tokens in the tokenizer_config.json beside it if there is one. Throws
-  /// std::runtime_error of one line with the file and the field for what is damaged or not supported.
+  /// Reads the file; and of the tokenizer_config.json beside it, if there is one, the names of special tokens and which
+  /// of them transformers adds. Throws std::runtime_error of one line with the file and the field for what is damaged
+  /// or not supported.
   static JsonTokenizer load(const FileReader& files, const std::filesystem::path& path);
   /// Reads the text of a tokenizer.json, whose name in errors is `file`.
   JsonTokenizer(std::string_view text, std::string_view file);
@@ -39,6 +40,8 @@ class JsonTokenizer final : public Tokenizer {
   std::string token(TokenId id) const override;
   bool continues_word(TokenId id) const override;
   std::string bytes(TokenId id) const override;
+  /// Returns that of the post-processor. Errors: std::runtime_error if it begins texts with several tokens.
+  std::optional<TokenId> first_token(std::optional<TokenId> configured) const override;
   std::optional<TokenId> special(SpecialToken role) const override;
   /// Throws std::runtime_error too if the post-processor lays out pairs in another way.
   PairLayout pair_layout() const override;
@@ -53,6 +56,7 @@ class JsonTokenizer final : public Tokenizer {
 
   std::string_view text_of(TokenId id) const;
   void read_roles(const Json& config, const JsonLocation& location);
+  void read_added_around(const Json& config, const JsonLocation& location);
   void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const;
 
   std::string file_;

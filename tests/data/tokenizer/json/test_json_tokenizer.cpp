@@ -67,16 +67,24 @@ void compare_line(const JsonTokenizer& tokenizer, const nlohmann::json& row) {
 void compare_pair(const JsonTokenizer& tokenizer, const nlohmann::json& row) {
   const Tokens texts[] = {tokenizer.tokenize(row.at("text").get<std::string>()),
                           tokenizer.tokenize(row.at("pair").get<std::string>())};
-  std::vector<TokenId> ids;
+  Tokens all;
   std::vector<std::int32_t> types;
+  std::vector<nlohmann::json> sequences;
   ASSERT_NE(tokenizer.pair_template(), nullptr);
   for (const TemplatePart& part : *tokenizer.pair_template()) {
-    const auto& added = part.ids.empty() ? texts[part.sequence].ids : part.ids;
-    ids.insert(ids.end(), added.begin(), added.end());
-    types.resize(ids.size(), part.type);
+    const Tokens& text = texts[part.sequence];
+    const bool is_text = part.ids.empty();
+    const auto& added = is_text ? text.ids : part.ids;
+    all.ids.insert(all.ids.end(), added.begin(), added.end());
+    if (is_text) all.offsets.insert(all.offsets.end(), text.offsets.begin(), text.offsets.end());
+    all.offsets.resize(all.ids.size());
+    types.resize(all.ids.size(), part.type);
+    sequences.resize(all.ids.size(), is_text ? nlohmann::json(part.sequence) : nlohmann::json());
   }
-  EXPECT_EQ(nlohmann::json(ids), row.at("ids")) << row.dump();
+  EXPECT_EQ(nlohmann::json(all.ids), row.at("ids")) << row.dump();
   EXPECT_EQ(nlohmann::json(types), row.at("type_ids")) << row.dump();
+  EXPECT_EQ(nlohmann::json(sequences), row.at("sequences")) << row.dump();
+  EXPECT_EQ(offsets_of(all), row.at("offsets")) << row.dump();
 }
 
 std::vector<std::filesystem::path> recorded_directories() {
@@ -175,6 +183,43 @@ TEST(JsonTokenizer, RolesComeFromTheConfigurationOrThePostProcessor) {
   EXPECT_THAT(roberta.with_special("ab").ids, ElementsAre(5, 0, 1, 6));
   json["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"<s>", 5}}, {"sep", {"</s>", 6}}};
   EXPECT_EQ(read(json).pair_layout().second_type, 1);
+}
+
+TEST(JsonTokenizer, ThePostProcessorSaysHowATextBegins) {
+  nlohmann::json json = small_tokenizer();
+  EXPECT_EQ(read(json).first_token(5), std::nullopt);
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}}, {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+      {"pair", nlohmann::json::array()},
+      {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {5}}, {"tokens", {"<s>"}}}}}}};
+  EXPECT_EQ(read(json).first_token(6), 5);
+  json["post_processor"]["special_tokens"]["<s>"]["ids"] = {5, 6};
+  EXPECT_EQ(tests::error_of([&] { (void)read(json).first_token(6); }),
+            "tokenizer.json: post_processor: 2 tokens before a text are not supported; only one is");
+}
+
+TEST(JsonTokenizer, LlamasClassesAddWhatTheConfigurationSays) {
+  const tests::TemporaryDirectory directory;
+  tests::write_file(directory / "tokenizer.json", small_tokenizer().dump());
+  const auto load = [&](const nlohmann::json& config) {
+    tests::write_file(directory / "tokenizer_config.json", config.dump());
+    return JsonTokenizer::load(FileReader(), directory / "tokenizer.json");
+  };
+  EXPECT_THAT(load({{"tokenizer_class", "PreTrainedTokenizerFast"}}).with_special("a").ids, ElementsAre(0));
+  EXPECT_THAT(load({{"tokenizer_class", "LlamaTokenizer"}}).with_special("a").ids, ElementsAre(5, 0));
+  EXPECT_EQ(load({{"tokenizer_class", "LlamaTokenizerFast"}}).first_token(6), 5);
+  const nlohmann::json turned = {
+      {"tokenizer_class", "LlamaTokenizerFast"}, {"add_bos_token", false}, {"add_eos_token", true}};
+  EXPECT_THAT(load(turned).with_special("a").ids, ElementsAre(0, 6));
+  EXPECT_EQ(load(turned).first_token(5), std::nullopt);
+  nlohmann::json without = small_tokenizer();
+  without["added_tokens"] = nlohmann::json::array();
+  tests::write_file(directory / "tokenizer.json", without.dump());
+  EXPECT_THAT(tests::error_of([&] {
+                load({{"tokenizer_class", "LlamaTokenizer"}});
+              }),
+              HasSubstr("tokenizer_config.json: add_bos_token: true, but there is no such token in "));
 }
 
 TEST(JsonTokenizer, WhatIsNotSupportedIsRefusedByItsPlace) {
