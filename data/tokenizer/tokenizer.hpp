@@ -79,6 +79,9 @@ class Tokenizer {
   /// Returns the bytes of a token that may stand for a part of a character, and none for other tokens. A token of one
   /// byte may need those beside it to have a text.
   virtual std::string bytes(TokenId) const { return ""; }
+  /// Returns whether adjacent tokens of a byte each are decoded as a whole: not even their characters are left if one
+  /// of the bytes belongs to none.
+  virtual bool joins_bytes() const { return false; }
 
   /// Returns the token that begins each text: `configured`, that of config.json, unless the tokenizer's own files say
   /// another or that there is none.

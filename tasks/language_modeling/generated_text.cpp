@@ -8,8 +8,7 @@
 namespace mylos::tasks {
 namespace {
 
-constexpr std::size_t longest_character = 4;                  // bytes of UTF-8
-constexpr std::string_view not_a_character = "\xEF\xBF\xBD";  // U+FFFD
+constexpr std::size_t longest_character = 4;  // bytes of UTF-8
 
 /// Returns the length in bytes of the character that begins with `byte`; 1 if no character begins with it.
 std::size_t character_length(unsigned char byte) {
@@ -19,59 +18,67 @@ std::size_t character_length(unsigned char byte) {
   return byte >= 0xC0U ? 2 : 1;
 }
 
-/// Returns a token that has a text in every context and does not merge with byte tokens; empty if there is none.
-std::vector<data::TokenId> visible_token(const data::Tokenizer& tokenizer) {
-  for (std::size_t i = 0; i < tokenizer.size(); ++i) {
-    const auto id = static_cast<data::TokenId>(i);
-    const std::string text = tokenizer.decode({&id, 1});
-    if (tokenizer.bytes(id).size() != 1 && !text.empty() && text.find(not_a_character) == std::string::npos)
-      return {id};
-  }
-  return {};
+/// Returns `text` without the characters that begin both it and `other`.
+std::string without_beginning(const std::string& text, std::string_view other) {
+  auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
+  while (same > 0 && same < text.size() && is_continuation(text[same])) --same;
+  return text.substr(same);
 }
 
 }  // namespace
 
 GeneratedText::GeneratedText(const data::Tokenizer& tokenizer, std::span<const data::TokenId> prompt)
-    : tokenizer_(tokenizer), ids_(prompt.begin(), prompt.end()), prompt_(tokenizer.decode(ids_)) {
-  if (!prompt_.empty()) begin_from(ids_.size());
+    : tokenizer_(tokenizer) {
+  for (const data::TokenId id : prompt) append(id);
+  prompt_ = ids_.size();
+  begin_from(prompt_ - open_tokens());
 }
 
 void GeneratedText::append(data::TokenId id) {
-  if (id >= 0 && static_cast<std::size_t>(id) < tokenizer_.size()) ids_.push_back(id);
+  if (id < 0 || static_cast<std::size_t>(id) >= tokenizer_.size()) return;
+  ids_.push_back(id);
+  if (!tokenizer_.joins_bytes()) return;
+  if (!tokenizer_.bytes(id).empty() || (run_ > 0 && !has_text(ids_.size() - 1))) {
+    ++run_;
+  } else {
+    run_ = 0;
+  }
 }
 
-std::string GeneratedText::text() const {
-  const std::string all = tokenizer_.decode(ids_);
-  std::size_t same = 0;
-  while (same < all.size() && same < prompt_.size() && all[same] == prompt_[same]) ++same;
-  while (same > 0 && same < all.size() && is_continuation(all[same])) --same;
-  return all.substr(same);
+std::string GeneratedText::decode(std::size_t begin, std::size_t end) const {
+  return tokenizer_.decode(std::span(ids_).subspan(begin, end - begin));
 }
+
+bool GeneratedText::has_text(std::size_t index) const { return !decode(index, index + 1).empty(); }
+
+std::string GeneratedText::text() const { return without_beginning(decode(0, ids_.size()), decode(0, prompt_)); }
 
 std::string GeneratedText::take_more(bool is_whole) {
-  const std::size_t end = is_whole ? ids_.size() : ids_.size() - open_bytes();
-  std::vector<data::TokenId> taken = context_;
-  taken.insert(taken.end(), ids_.begin() + static_cast<std::ptrdiff_t>(begin_),
-               ids_.begin() + static_cast<std::ptrdiff_t>(end));
-  std::string more = tokenizer_.decode(taken).substr(context_text_.size());
-  // Until there is text, a token may lose its leading space and depends on all tokens before it.
-  if (!more.empty() || !context_text_.empty()) begin_from(end);
+  const std::size_t end = is_whole ? ids_.size() : ids_.size() - open_tokens();
+  if (end <= begin_) return "";
+  const std::size_t taken = decode(context_, begin_).size();
+  std::string more = decode(context_, end).substr(taken);
+  if (begin_ < prompt_) more = without_beginning(more, decode(context_, prompt_).substr(taken));
+  begin_from(end);
   return more;
 }
 
 void GeneratedText::begin_from(std::size_t index) {
+  for (std::size_t i = index; i > begin_; --i) {
+    if (!has_text(i - 1)) continue;
+    context_ = i - 1;
+    break;
+  }
   begin_ = index;
-  if (!context_text_.empty()) return;
-  context_ = visible_token(tokenizer_);
-  context_text_ = tokenizer_.decode(context_);
 }
 
-std::size_t GeneratedText::open_bytes() const {
-  const std::size_t most = std::min(ids_.size() - begin_, longest_character - 1);
+std::size_t GeneratedText::open_tokens() const {
+  if (tokenizer_.joins_bytes()) return run_;
   std::string bytes;
-  for (std::size_t count = 1; count <= most; ++count) {
-    const std::string before = tokenizer_.bytes(ids_[ids_.size() - count]);
+  for (std::size_t count = 1; count <= ids_.size() - begin_ && bytes.size() < longest_character; ++count) {
+    const std::size_t index = ids_.size() - count;
+    if (!has_text(index)) continue;  // the bytes on both sides of it may form a character
+    const std::string before = tokenizer_.bytes(ids_[index]);
     if (before.empty()) return 0;
     bytes.insert(0, before);
     const auto first = std::find_if_not(bytes.rbegin(), bytes.rend(), is_continuation);

@@ -20,24 +20,25 @@ class GeneratedText {
   void append(data::TokenId id);
   /// Returns the text of all appended tokens.
   std::string text() const;
-  /// Returns the text of the tokens since the last call. Omits a trailing incomplete character unless `is_whole` is
-  /// true, which says that no token follows. Decodes only these tokens.
+  /// Returns the text of the tokens since the last call, so that all that was returned adds up to text(). Omits tokens
+  /// at the end whose text depends on the next token, unless `is_whole` is true, which says that no token follows.
+  /// Decodes only these tokens.
   std::string take_more(bool is_whole);
 
  private:
-  /// Starts decoding at token `index`, which must be preceded by text.
+  std::string decode(std::size_t begin, std::size_t end) const;
+  bool has_text(std::size_t index) const;
   void begin_from(std::size_t index);
-  /// Returns the number of trailing tokens that form an incomplete character.
-  std::size_t open_bytes() const;
+  /// Returns the number of tokens at the end that form an incomplete character, or a run of bytes that may have no
+  /// characters in the end.
+  std::size_t open_tokens() const;
 
   const data::Tokenizer& tokenizer_;
   std::vector<data::TokenId> ids_;
-  std::string prompt_;
-  std::size_t begin_ = 0;  ///< first token whose text has not been taken
-  /// Stands for the tokens before `begin_` when the following tokens are decoded: one token, or empty while there is no
-  /// text.
-  std::vector<data::TokenId> context_;
-  std::string context_text_;
+  std::size_t prompt_ = 0;   ///< number of tokens of the prompt
+  std::size_t begin_ = 0;    ///< first token whose text has not been taken
+  std::size_t context_ = 0;  ///< last token with a text before it, as the first token of a text loses its space
+  std::size_t run_ = 0;      ///< number of tokens at the end that are decoded as one, if tokenizer_.joins_bytes()
 };
 
 }  // namespace mylos::tasks

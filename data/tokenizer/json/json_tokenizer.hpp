@@ -40,6 +40,7 @@ class JsonTokenizer final : public Tokenizer {
   std::string token(TokenId id) const override;
   bool continues_word(TokenId id) const override;
   std::string bytes(TokenId id) const override;
+  bool joins_bytes() const override { return !writes_bytes_; }
   /// Returns that of the post-processor. Errors: std::runtime_error if it begins texts with several tokens.
   std::optional<TokenId> first_token(std::optional<TokenId> configured) const override;
   std::optional<TokenId> special(SpecialToken role) const override;
