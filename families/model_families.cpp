@@ -19,7 +19,7 @@
 #include "data/huggingface/model_type.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_model.hpp"
 #include "families/bert/bert_tensors.hpp"

@@ -11,7 +11,7 @@
 #include "core/base/files/files.hpp"
 #include "core/base/files/hdf5_file.hpp"
 #include "data/squad/feature_file.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/vocabulary.hpp"
 
 namespace mylos::data {
 namespace {

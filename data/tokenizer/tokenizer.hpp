@@ -66,8 +66,6 @@ class Tokenizer {
   Tokens tokenize(std::string_view text) const;
   /// Returns the ids alone, which may be faster.
   virtual std::vector<TokenId> encode(std::string_view text) const { return tokenize(text).ids; }
-  /// Returns what tokenize() does, by a literal implementation for checks; nullopt if there is none.
-  virtual std::optional<Tokens> plain_tokens(std::string_view) const { return std::nullopt; }
 
   /// Returns the text of `ids`; special tokens add none. Errors: std::runtime_error if an id is out of range;
   /// UsageError if ids do not determine the text.

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/files/text_file.hpp"
@@ -30,6 +33,13 @@ std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, s
 }
 
 }  // namespace
+
+std::uint32_t wordpiece_checksum(std::uint32_t vocabulary, const TokenizerOptions& options) {
+  const std::array<std::uint32_t, 4> values = {vocabulary, options.do_lower_case ? 1U : 0U,
+                                               options.strip_accents.value_or(options.do_lower_case) ? 1U : 0U,
+                                               options.tokenize_chinese_chars ? 1U : 0U};
+  return crc32c(std::as_bytes(std::span(values)));
+}
 
 Vocabulary Vocabulary::load(const FileReader& files, const std::filesystem::path& path) {
   const std::string text = read_text_file(files, path);

@@ -13,6 +13,17 @@
 
 namespace mylos::data {
 
+/// The options of tokenizer_config.json, under the same names.
+struct TokenizerOptions {
+  bool do_lower_case = true;
+  std::optional<bool> strip_accents;  // default: do_lower_case
+  bool tokenize_chinese_chars = true;
+};
+
+/// Returns the checksum of a tokenizer with these options and the vocabulary whose tokens, each followed by a line
+/// feed, have the CRC-32C `vocabulary`.
+std::uint32_t wordpiece_checksum(std::uint32_t vocabulary, const TokenizerOptions& options);
+
 /// A BERT vocabulary. The id of a token is its line in vocab.txt, counted from 0. Immutable once constructed.
 class Vocabulary {
  public:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/huggingface/pretrained.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 /// The WordPiece files of a model directory: vocab.txt, tokenizer_config.json and tokenizer.json. Errors are
 /// std::runtime_error with the file and the key.

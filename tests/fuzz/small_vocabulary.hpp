@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 namespace mylos::tests {
 

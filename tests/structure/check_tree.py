@@ -48,7 +48,7 @@ ARROWS = {
     "families/bert": "families/interface data/huggingface data/tokenizer/* nn/* core core/base/* core/kernels/*",
     "families/llama": "families/interface data/huggingface data/tokenizer nn/* core core/base/* core/kernels/*",
     "families/resnet": "families/interface data/huggingface nn/* core core/base/* core/kernels/*",
-    "families": "families/* data/huggingface data/tokenizer core/base/*",
+    "families": "families/* data/huggingface data/tokenizer/* core/base/*",
     "train/engine/samples": "nn parallel/* core core/base/* core/kernels/*",
     "train/engine": "train/engine/samples nn parallel/* core core/base/* core/kernels/*",
     "train/engine/selection": "train/engine/samples train/engine nn parallel/* core core/base/* core/kernels/*",

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/squad/feature_file.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 namespace mylos::data {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/squad/features.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/temporary.hpp"
 

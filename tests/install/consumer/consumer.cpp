@@ -1,7 +1,7 @@
 #include "core/base/text/quantities.hpp"
 #include "core/device.hpp"
 #include "core/kernels/products/gemm.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 #include "nn/learning_rate.hpp"
 #include "parallel/launch/launcher.hpp"
 

@@ -1,6 +1,6 @@
 #include "tasks/question_answering/squad_order.hpp"
 
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>

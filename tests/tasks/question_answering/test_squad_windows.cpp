@@ -1,6 +1,6 @@
 #include "tasks/question_answering/squad_windows.hpp"
 
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "data/tokenizer/bert_normalizer.hpp"
 #include "data/tokenizer/bert_unicode.hpp"
-#include "data/tokenizer/plain_wordpiece.hpp"
 
 namespace mylos::data {
 namespace {
@@ -51,22 +49,20 @@ std::uint32_t checksum_of(const Vocabulary& vocabulary) {
 
 ByteKind kind_of(char byte) { return static_cast<ByteKind>(ascii.kind[static_cast<unsigned char>(byte)]); }
 
-}  // namespace
-
-std::uint32_t wordpiece_checksum(std::uint32_t vocabulary, const TokenizerOptions& options) {
-  const std::array<std::uint32_t, 4> values = {vocabulary, options.do_lower_case ? 1U : 0U,
-                                               options.strip_accents.value_or(options.do_lower_case) ? 1U : 0U,
-                                               options.tokenize_chinese_chars ? 1U : 0U};
-  return crc32c(std::as_bytes(std::span(values)));
+Normalizer bert_normalizer(const TokenizerOptions& options) {
+  const Json json = {{"type", "BertNormalizer"},
+                     {"handle_chinese_chars", options.tokenize_chinese_chars},
+                     {"strip_accents", options.strip_accents.value_or(options.do_lower_case)},
+                     {"lowercase", options.do_lower_case}};
+  return read_normalizer(json, JsonLocation("WordPiece"));
 }
+
+}  // namespace
 
 /// One call of tokenize: its output and scratch space.
 class WordPieceTokenizer::Run {
  public:
-  Run(const WordPieceTokenizer& tokenizer, Tokens& tokens)
-      : tokenizer_(tokenizer),
-        tokens_(tokens),
-        normalizer_({tokenizer.lower_case_, tokenizer.strip_accents_, tokenizer.split_chinese_}) {}
+  Run(const WordPieceTokenizer& tokenizer, Tokens& tokens) : tokenizer_(tokenizer), tokens_(tokens) {}
 
   /// Splits `text` at special tokens, which are matched in the raw text, and splits the rest into words.
   void add_text(std::string_view text) {
@@ -132,20 +128,26 @@ class WordPieceTokenizer::Run {
     });
   }
 
+  /// Normalizing a text in parts does not change the result if each begins and ends at ASCII characters.
   void add_unicode_run(std::string_view text) {
-    for (const NormalizedChar& c : normalizer_.normalize(text, offset_)) {
-      const bool is_blank = is_bert_whitespace(c.code_point);
-      const bool is_alone = is_blank || is_bert_punctuation(c.code_point);
+    AlignedText run = aligned(text);
+    tokenizer_.normalizer_(run);
+    for (std::size_t position = 0; position < run.text.size();) {
+      const std::size_t begin = position;
+      const char32_t c = decode_code_point(run.text, position);
+      const bool is_blank = is_bert_whitespace(c);
+      const bool is_alone = is_blank || is_bert_punctuation(c);
       if (is_alone) flush_word();
-      if (!is_blank) extend_word(c);
+      if (!is_blank) extend_word(std::string_view(run.text).substr(begin, position - begin), run.origins[begin]);
       if (is_alone) flush_word();
     }
     flush_word();
   }
 
-  void extend_word(const NormalizedChar& c) {
-    append_utf8(word_, c.code_point);
-    origins_.resize(word_.size(), c.origin);
+  /// Appends a character that comes from the code points `origin` of the run.
+  void extend_word(std::string_view character, CodePointRange origin) {
+    word_ += character;
+    origins_.resize(word_.size(), {offset_ + origin.begin, offset_ + origin.end});
     ++word_code_points_;
   }
 
@@ -190,7 +192,6 @@ class WordPieceTokenizer::Run {
 
   const WordPieceTokenizer& tokenizer_;
   Tokens& tokens_;
-  BertNormalizer normalizer_;
   unsigned offset_ = 0;  // code points of the text before the current position
   std::string word_;
   std::vector<CodePointRange> origins_;  // for every byte of word_
@@ -201,8 +202,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, TokenizerOptions o
     : vocabulary_(std::move(vocabulary)),
       identity_{vocabulary_.size(), wordpiece_checksum(checksum_of(vocabulary_), options)},
       lower_case_(options.do_lower_case),
-      strip_accents_(options.strip_accents.value_or(options.do_lower_case)),
-      split_chinese_(options.tokenize_chinese_chars),
+      normalizer_(bert_normalizer(options)),
       continuation_(vocabulary_.trie().find_node(continuation)) {
   for (const std::string_view token : special_tokens) {
     if (const auto id = vocabulary_.find(token)) specials_.emplace_back(token, *id);
@@ -219,11 +219,6 @@ const std::pair<std::string_view, TokenId>* WordPieceTokenizer::special_at(std::
 void WordPieceTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   ensure_utf8(text, "the text to tokenize");
   Run(*this, tokens).add_text(text);
-}
-
-std::optional<Tokens> WordPieceTokenizer::plain_tokens(std::string_view text) const {
-  const TokenizerOptions options{lower_case_, strip_accents_, split_chinese_};
-  return data::plain_tokens(text, vocabulary_, options);
 }
 
 std::string WordPieceTokenizer::token(TokenId id) const { return vocabulary_.token(id); }

@@ -1,15 +1,17 @@
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/json/wordpiece.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/crc32c.hpp"
+#include "data/tokenizer/json/json_tokenizer.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
@@ -129,6 +131,60 @@ TEST(WordPiece, QuestionsAreHuggingFaces) {
   const auto path = tests::shared_data() / "tokenizer" / "questions.jsonl";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent (MYLOS_DATA)";
   EXPECT_EQ(compare_questions(path), 5000U);
+}
+
+Vocabulary mill_vocabulary() {
+  std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",  "the",  "mill", "##s",      "mills",
+                                     "wind",  "##m",   "un",    "##able", "Mill", "e",    "##\u00e9", "\u4e2d"};
+  for (char c = 'a'; c <= 'd'; ++c) {
+    tokens.emplace_back(1, c);
+    tokens.push_back(std::string("##") + c);
+  }
+  tokens.insert(tokens.end(), {"!", ".", "[", "]", "-"});
+  return {std::move(tokens), "vocabulary"};
+}
+
+const std::vector<std::string> parts = {"the",    "mill",  "Mills",  "WIND",   "unable", "a",       "bcd",    " ",
+                                        " ",      "  ",    "\t",     "\n",     "!",      ".",       "[",      "]",
+                                        "-",      "[SEP]", "[MASK]", "[sep]",  "\u00e9", "e\u0301", "\u4e2d", "\u00a0",
+                                        "\u200b", "\x01",  "\x7f",   "\ufffd", "\u0130", "\u1f82",  "x",      "\u201c"};
+
+std::string random_text(std::minstd_rand& generator) {
+  std::string text;
+  for (auto count = generator() % 24; count > 0; --count) text += parts[generator() % parts.size()];
+  if (generator() % 50 == 0) text += std::string(95 + generator() % 10, 'a');  // around the maximum length of a word
+  return text;
+}
+
+/// The stages of a tokenizer.json, which know no shortcuts, give the same tokens of random texts: letters, blanks,
+/// accents, controls and special tokens.
+TEST(WordPiece, ShortcutsDoNotChangeTokens) {
+  const Vocabulary vocabulary = mill_vocabulary();
+  nlohmann::json json = {{"added_tokens", nlohmann::json::array()},
+                         {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                         {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"max_input_chars_per_word", 100}}}};
+  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    json["model"]["vocab"][vocabulary.token(id)] = id;
+    if (id < 4)
+      json["added_tokens"].push_back(
+          {{"id", id}, {"content", vocabulary.token(id)}, {"normalized", false}, {"special", true}});
+  }
+  std::minstd_rand generator(7);
+  for (const bool lower : {true, false}) {
+    for (const bool chinese : {true, false}) {
+      const WordPieceTokenizer tokenizer(
+          vocabulary, {.do_lower_case = lower, .strip_accents = {}, .tokenize_chinese_chars = chinese});
+      json["normalizer"] = {{"type", "BertNormalizer"}, {"lowercase", lower}, {"handle_chinese_chars", chinese}};
+      const JsonTokenizer plain(json.dump(), "tokenizer.json");
+      for (int i = 0; i < 5000; ++i) {
+        const std::string text = random_text(generator);
+        const Tokens tokens = tokenizer.tokenize(text), expected = plain.tokenize(text);
+        ASSERT_EQ(tokens.ids, expected.ids) << text;
+        ASSERT_EQ(tokens.offsets, expected.offsets) << text;
+      }
+    }
+  }
 }
 
 }  // namespace
