@@ -1,11 +1,13 @@
 """Compares evaluation, tokenising, and the start-up time of commands."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
 from comparison.environment import PeersMissing
@@ -189,3 +191,33 @@ def starting(session, model):
         for state, forgotten in (("cold", files), ("warm", [])):
             samples = [milliseconds(command, forgotten) for _ in range(2 * session.rounds + 1)]
             session.results.value(what, f"{state} start", samples, most, " ms", at_most=True)
+
+
+def large_tokenizer(tokens, merges):
+    """Returns a tokenizer.json of so many tokens and merges. As in Llama 3's, several merges make the same token."""
+    syllables = ["".join(letters) for letters in itertools.product("bdfg", "aei")]
+    texts = ["".join(parts) for length in range(1, 6) for parts in itertools.product(syllables, repeat=length)][:tokens]
+    pairs = ([text[:at], text[at:]] for text in texts for at in range(2, len(text), 2))
+    model = {"type": "BPE", "vocab": {text: i for i, text in enumerate(texts)}, "merges": list(itertools.islice(pairs, merges))}
+    return {"version": "1.0", "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}, "model": model}
+
+
+# Runs a command without input in a process of its own, as memory counts from that of the process that starts it.
+MEASURED = """import resource, subprocess, sys, time
+begin = time.perf_counter()
+subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, check=True)
+print(1000 * (time.perf_counter() - begin), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"""
+
+
+def tokenizer_reading(session):
+    """Measures the milliseconds and the memory of a command that reads a tokenizer.json as large as Llama 3's."""
+    model = session.scratch("large")
+    model.mkdir()
+    config = json.loads((session.reference / "llama/tiny/config.json").read_text(encoding="utf-8"))
+    (model / "config.json").write_text(json.dumps(config | {"vocab_size": 150_000}))
+    (model / "tokenizer.json").write_text(json.dumps(large_tokenizer(150_000, 280_000), indent=2))
+    command = [sys.executable, "-c", MEASURED, session.program, "tokenize", "--model", model]
+    runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(2 * session.rounds + 1)]
+    times, memory = ([float(value) for value in values] for values in zip(*runs, strict=True))
+    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "read", times, 300, " ms", at_most=True)
+    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "memory", memory, 100, " MiB", at_most=True)
