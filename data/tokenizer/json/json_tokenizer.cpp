@@ -12,6 +12,7 @@
 #include "core/base/text/printable.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
+#include "data/tokenizer/json/tokenizer_config.hpp"
 
 namespace mylos::data {
 namespace {
@@ -55,11 +56,16 @@ void check_file(const Json& json, const JsonLocation& location) {
 }  // namespace
 
 JsonTokenizer JsonTokenizer::load(const FileReader& files, const std::filesystem::path& path) {
-  JsonTokenizer tokenizer(read_text_file(files, path), path.string());
+  std::string text = read_text_file(files, path);
   const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
-  if (!is_present(config)) return tokenizer;
+  if (!is_present(config)) return {text, path.native()};
   const Json json = read_json(files, config);
   const JsonLocation location(config.native());
+  TokenizerJson read = parse_tokenizer_json(text, path.native());
+  const Json in_file = read.json;
+  apply_tokenizer_config(json, location, read.json);
+  if (read.json != in_file) text += read.json.dump();  // for the checksum
+  JsonTokenizer tokenizer(read, text, JsonLocation(path.native()));
   tokenizer.read_roles(json, location);
   tokenizer.read_added_around(json, location);
   return tokenizer;

@@ -21,9 +21,9 @@ namespace mylos::data {
 /// found in a text, unlike special tokens in that of a tokenizer.model.
 class JsonTokenizer final : public Tokenizer {
  public:
-  /// Reads the file; and of the tokenizer_config.json beside it, if there is one, the names of special tokens and which
-  /// of them transformers adds. Throws std::runtime_error of one line with the file and the field for what is damaged
-  /// or not supported.
+  /// Reads the file, and the tokenizer_config.json beside it if there is one: it has the names of special tokens, and
+  /// changes what the file says as in transformers 4.57. Throws std::runtime_error of one line with the file and the
+  /// field for what is damaged or not supported.
   static JsonTokenizer load(const FileReader& files, const std::filesystem::path& path);
   /// Reads the text of a tokenizer.json, whose name in errors is `file`.
   JsonTokenizer(std::string_view text, std::string_view file);
