@@ -1,7 +1,7 @@
 #include "nn/network.hpp"
 
 #include "nn/frozen_tensors.hpp"
-#include "nn/layers/linear_adapters.hpp"
+#include "nn/linear_adapters.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/layers/linear_adapters.hpp"
+#include "nn/linear_adapters.hpp"
 
 #include <optional>
 

@@ -1,5 +1,6 @@
-#include "nn/layers/linear_adapters.hpp"
+#include "nn/linear_adapters.hpp"
 
+#include "core/base/error.hpp"
 #include "nn/adapters.hpp"
 
 #include <fmt/format.h>
@@ -15,11 +16,6 @@ using Purpose = ParameterStore::Purpose;
 /// Dropout sites of adapters begin after those of all layers.
 constexpr std::uint32_t first_site = 0x8000;
 
-BlockValues<float>::size_type checked(std::size_t stacked) {
-  require(stacked <= most_low_rank_blocks, fmt::format("adapters of {} layers that are read as one", stacked));
-  return stacked;
-}
-
 template <class T>
 BlockValues<T> values_of(const ParameterStore& parameters, const LinearAdapters& adapters) {
   BlockValues<T> values;
@@ -32,7 +28,8 @@ BlockValues<T> values_of(const ParameterStore& parameters, const LinearAdapters&
 LinearAdapters find_adapters(const ParameterTable& table, std::size_t weight, std::size_t stacked) {
   LinearAdapters found;
   if (!table.is_adapted()) return found;
-  for (std::size_t i = weight; i < weight + checked(stacked); ++i) {
+  require(stacked <= most_low_rank_blocks, fmt::format("adapters of {} layers that are read as one", stacked));
+  for (std::size_t i = weight; i < weight + stacked; ++i) {
     const ParameterTensor& tensor = table.tensor(i);
     const std::string module = tensor.name.substr(0, tensor.name.rfind('.'));
     found.in = tensor.shape[1];
