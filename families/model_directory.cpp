@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 #include "data/huggingface/adapter_config.hpp"
 #include "data/huggingface/fetch_record.hpp"
@@ -59,19 +60,18 @@ bool holds_model(const path& directory) {
 
 /// Returns the model that an adapter names: a directory, also from that of the adapter on, or a name.
 path resolve_base(const FileReader& files, const path& adapter, bool checks_sums) {
-  const data::AdapterConfig config = data::read_adapter_config(files, adapter, {});
+  const data::AdapterConfig config = data::read_adapter_config(files, adapter, [](const std::string&) {});
   const path file = adapter / data::adapter_config_file;
-  ensure(!config.base.empty(), fmt::format("{}: base_model_name_or_path names no model; give it as --model, and this "
-                                           "directory as --adapter",
-                                           file.string()));
+  const std::string remedy =
+      fmt::format("give it as {}, and this directory as {}", setting("model"), setting("adapter"));
+  ensure(!config.base.empty(), fmt::format("{}: base_model_name_or_path names no model; {}", file.string(), remedy));
   for (const path& base : {path(config.base), adapter / config.base, adapter / ".." / config.base}) {
     if (holds_model(base)) return base.lexically_normal();
   }
   try {
     return resolve_model(files, config.base, checks_sums);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: its base is not here: {}; or give it as --model, and this directory as --adapter",
-                     file.string(), error.what()));
+    fail(fmt::format("{}: its base is not here: {}; or {}", file.string(), error.what(), remedy));
   }
 }
 

@@ -92,7 +92,8 @@ ExportedModel TextKind::export_model(const TrainedModel& trained) const {
   auto network = model.network(text_.head.settings(model), Precision::float32);
   RunConfig run = trained.run;
   run.task.model = trained.model;
-  if (const RunAdapter adapter(FileReader(), run, model, text_.head.adapters, {}); adapter.exists()) {
+  if (const RunAdapter adapter(FileReader(), run, model, text_.head.adapters, [](const std::string&) {});
+      adapter.exists()) {
     adapter.adapt(*network);
     auto exporter = std::make_unique<AdapterExporter>(adapter.config(), network->table());
     return {std::move(network), std::move(exporter)};
