@@ -13,6 +13,7 @@
 #include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/files/text_file.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/pretrained.hpp"
@@ -115,6 +116,12 @@ OrderedJson number(double value) {
 }
 
 }  // namespace
+
+std::string key_text(const AdapterConfig& config, std::string_view key) {
+  if (!config.file.empty()) return fmt::format("{}: {}", config.file, key);
+  if (key == "target_modules") return setting("lora-targets");
+  return key == "modules_to_save" ? setting("lora-train") : setting("lora-rank");
+}
 
 bool is_adapter_directory(const std::filesystem::path& directory) {
   return is_present(directory / adapter_config_file);

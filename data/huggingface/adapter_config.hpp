@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ inline constexpr const char* adapter_weights_file = "adapter_model.safetensors";
 /// A LoRA adapter as adapter_config.json describes it. A module is named by its whole name
 /// ("model.layers.0.self_attn.q_proj") or by the end of it after a dot ("q_proj").
 struct AdapterConfig {
-  std::string file = adapter_config_file;  ///< named in messages
+  std::string file = adapter_config_file;  ///< named in messages; empty: settings of a run gave the values
   std::string base;                        ///< base_model_name_or_path; may be empty
   std::string task_type;                   ///< "CAUSAL_LM", "SEQ_CLS", "QUESTION_ANS", ...; may be empty
   std::size_t rank = 8;                    ///< r
@@ -36,6 +37,9 @@ struct AdapterConfig {
   std::vector<std::pair<std::string, std::size_t>> ranks;  ///< rank_pattern: the first expression that matches counts
   std::vector<std::pair<std::string, double>> alphas;      ///< alpha_pattern
 };
+
+/// Returns what messages call a key: the file and the key, or the setting that gave its value.
+std::string key_text(const AdapterConfig& config, std::string_view key);
 
 /// Returns whether `directory` has an adapter_config.json.
 bool is_adapter_directory(const std::filesystem::path& directory);

@@ -23,7 +23,7 @@ Pattern compiled(const AdapterConfig& config, const char* key, const std::string
   try {
     return Pattern(fmt::format("\\A{}{}{}", before, text, after));
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: {} \"{}\": {}", config.file, key, printable(text), error.what()));
+    fail(fmt::format("{} \"{}\": {}", key_text(config, key), printable(text), error.what()));
   }
 }
 
@@ -89,7 +89,7 @@ std::vector<Value> values_of(const AdapterConfig& config, const char* key,
       if (!is_set[i]) values[i] = value;
       is_set[i] = is_used = true;
     }
-    ensure(is_used, fmt::format("{}: {} \"{}\" matches no module with an adapter", config.file, key, printable(text)));
+    ensure(is_used, fmt::format("{} \"{}\" matches no module with an adapter", key_text(config, key), printable(text)));
   }
   return values;
 }
@@ -106,8 +106,8 @@ std::string short_names(std::span<const std::string> modules) {
 std::vector<AdapterTarget> adapter_targets(const AdapterConfig& config, std::span<const std::string> linear_modules,
                                            std::string_view output_layer) {
   const auto no_module = [&](const std::string& target) {
-    fail(fmt::format("{}: target_modules \"{}\" matches no module; the linear modules of this model are {}",
-                     config.file, printable(target), short_names(linear_modules)));
+    fail(fmt::format("{} \"{}\" matches no module; the linear modules of this model are {}",
+                     key_text(config, "target_modules"), printable(target), short_names(linear_modules)));
   };
   for (const std::string& target : config.targets) {
     if (std::ranges::none_of(linear_modules, [&](const auto& module) { return is_called(module, target); }))
@@ -140,7 +140,7 @@ std::vector<std::string> trained_modules(const AdapterConfig& config, std::span<
     const auto ends = [&](const std::string& module) { return module.ends_with(name); };
     std::ranges::copy_if(modules, std::inserter(trained, trained.end()), ends);
     ensure(std::ranges::any_of(modules, ends) || std::ranges::find(heads, name) != heads.end(),
-           fmt::format("{}: modules_to_save \"{}\" is no module of this model", config.file, printable(name)));
+           fmt::format("{} \"{}\" is no module of this model", key_text(config, "modules_to_save"), printable(name)));
   }
   return {trained.begin(), trained.end()};
 }

@@ -51,8 +51,8 @@ std::vector<TensorSpec> adapter_tensors(const AdapterConfig& config, std::span<c
     require(weight != base.end() && weight->shape.size() == 2, fmt::format("{} is not a linear module", module));
     const std::size_t out = weight->shape[0], in = weight->shape[1];
     ensure(rank <= std::min(out, in),
-           fmt::format("{}: rank {} of {} is above {}, the smaller side of its weight {}", config.file, rank, module,
-                       std::min(out, in), shape_text(weight->shape)));
+           fmt::format("{} {} of {} is above {}, the smaller side of its weight {}", key_text(config, "r"), rank,
+                       module, std::min(out, in), shape_text(weight->shape)));
     tensors.push_back({module + ".lora_A.weight", {rank, in}});
     tensors.push_back({module + ".lora_B.weight", {out, rank}});
   }

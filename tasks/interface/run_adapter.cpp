@@ -2,6 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files/json.hpp"
+#include "core/base/setting_error.hpp"
+#include "families/model_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -34,8 +36,7 @@ std::string target_of(const std::string& name, const families::TextModel& model)
 data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& model, const AdapterTask& task) {
   const AdapterSettings& given = run.task.adapters;
   data::AdapterConfig config;
-  config.file = "--lora-rank";
-  config.base = run.task.model.string();
+  config.file.clear();
   config.task_type = task.type;
   config.rank = given.rank;
   config.alpha = given.alpha.value_or(2.0 * static_cast<double>(given.rank));
@@ -53,6 +54,16 @@ data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& m
   return config;
 }
 
+/// Returns the directory of the adapter that --adapter names: that directory, or the best/ of a run's.
+fs::path directory_of(const fs::path& given) {
+  if (given.empty() || data::is_adapter_directory(given)) return given;
+  const fs::path best = families::adapter_directory(given);
+  ensure(!best.empty(),
+         fmt::format("{}: neither an adapter (no {}) nor the output of a run with {}",
+                     setting("adapter", given.string()), data::adapter_config_file, setting("lora-rank")));
+  return best;
+}
+
 /// Errors: the adapter is for another task, or names a base in a directory that is another model.
 void check_base(const data::AdapterConfig& config, const fs::path& adapter, const fs::path& model,
                 std::string_view task_type) {
@@ -64,7 +75,7 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
   if (config.base.empty() || !fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
   ensure(read_json(base) == read_json(own),
          fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
-                     (adapter / data::adapter_config_file).string(), config.base, model.string(), "--model"));
+                     (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));
 }
 
 class AdapterExport final : public train::ModelExport {
@@ -85,23 +96,28 @@ class AdapterExport final : public train::ModelExport {
 
 RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const families::TextModel& model,
                        const AdapterTask& task, const Notice& notice)
-    : directory_(run.task.adapters.directory) {
+    : directory_(directory_of(run.task.adapters.directory)) {
   if (!directory_.empty()) {
     config_ = data::read_adapter_config(files, directory_, notice);
     check_base(*config_, directory_, run.task.model, task.type);
-    config_->base = run.task.model.string();
   } else if (run.task.adapters.rank > 0) {
     config_ = config_of(run, model, task);
   }
+  // A relative path would mean another model to who loads the adapter in another directory.
+  if (exists() && !run.task.model.empty()) config_->base = fs::absolute(run.task.model).lexically_normal().string();
 }
 
 void RunAdapter::adapt(nn::Model& network) const {
   const std::vector<std::string> linear = nn::linear_modules(network.table());
-  nn::Adapters adapters{.layers = {}, .dropout = static_cast<float>(config_->dropout)};
-  for (const auto& [module, rank, scale] : data::adapter_targets(*config_, linear)) {
+  const std::vector<data::TensorSpec> base = specs_of(network.table(), false);
+  const std::vector<data::AdapterTarget> targets = data::adapter_targets(*config_, linear);
+  nn::Adapters adapters{.layers = {},
+                        .dropout = static_cast<float>(config_->dropout),
+                        .trained = data::trained_modules(*config_, data::modules_of(base))};
+  data::adapter_tensors(*config_, targets, adapters.trained, base);  // checks the ranks
+  for (const auto& [module, rank, scale] : targets) {
     adapters.layers.push_back({module, rank, static_cast<float>(scale)});
   }
-  adapters.trained = data::trained_modules(*config_, data::modules_of(specs_of(network.table(), false)));
   network.adapt(adapters);
 }
 

@@ -149,7 +149,7 @@ TEST(AdapterWeights, ARankAboveTheWidthIsAnError) {
   EXPECT_NO_THROW(small_tensors(config));
   config.ranks = {{"a", 4}};
   EXPECT_EQ(error_of([&] { small_tensors(config); }),
-            "adapter_config.json: rank 4 of a is above 3, the smaller side of its weight (3, 4)");
+            "adapter_config.json: r 4 of a is above 3, the smaller side of its weight (3, 4)");
 }
 
 TEST(AdapterWeights, AreMergedHoweverTheyAreCut) {

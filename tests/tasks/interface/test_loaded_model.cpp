@@ -25,7 +25,8 @@ class LoadedLlama : public testing::Test {
     run_.task.model = directory_.path();
   }
   LoadedModel load() const {
-    return {FileReader(), run_, {families::BodyOutput::next_tokens, counted_head, "ForCausalLM"}, nullptr};
+    const TextHead head{families::BodyOutput::next_tokens, counted_head, "ForCausalLM", {"CAUSAL_LM"}};
+    return {FileReader(), run_, head, nullptr, [](const std::string&) {}};
   }
 
   tests::TemporaryDirectory directory_;
