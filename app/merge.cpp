@@ -1,6 +1,5 @@
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
-#include "core/base/error.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 
@@ -14,9 +13,7 @@ int run_merge(const Arguments& configured) {
   resolve_model_argument(FileReader(), arguments);
   const std::filesystem::path &adapter = arguments.run.task.adapters.directory, &output = arguments.run.engine.output;
   if (adapter.empty()) throw UsageError("merge needs --adapter; see mylos merge --help");
-  std::error_code unreadable;  // reported by the code that writes there
-  ensure(!std::filesystem::exists(output, unreadable) || std::filesystem::is_empty(output, unreadable),
-         fmt::format("--output {}: already exists; choose a new directory", output.string()));
+  check_new_directory(output);
   arguments.task->merge(arguments.run, output, log_line);
   log_line(fmt::format("{}: {} with {} in its weights", output.string(), arguments.run.task.model.string(),
                        adapter.string()));

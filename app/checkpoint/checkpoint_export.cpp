@@ -1,5 +1,8 @@
 #include "app/checkpoint/checkpoint.hpp"
+#include "app/options/tool_options.hpp"
+#include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/text/quantities.hpp"
 #include "core/base/text/standard_output.hpp"
@@ -13,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -36,17 +40,16 @@ OrderedJson recorded_configuration(const parallel::CheckpointRecord& record) {
   return try_parse_ordered_json(record.text("configuration"));
 }
 
-/// Returns the `resolved` object of the configuration in a checkpoint; null if there is none.
-OrderedJson recorded_resolved(const parallel::CheckpointRecord& record) {
-  const OrderedJson configuration = recorded_configuration(record);
+/// Returns the `resolved` object of a run.json; null if there is none.
+OrderedJson recorded_resolved(const OrderedJson& configuration) {
   const OrderedJson resolved =
       configuration.is_object() ? configuration.value("resolved", OrderedJson()) : OrderedJson();
   return resolved.is_object() ? resolved : OrderedJson();
 }
 
 /// Returns the model that the run started from, according to its configuration.
-std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
-  const OrderedJson resolved = recorded_resolved(record);
+std::optional<fs::path> recorded_model(const OrderedJson& configuration) {
+  const OrderedJson resolved = recorded_resolved(configuration);
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());
 }
@@ -60,14 +63,14 @@ const tasks::TaskKind* kind_by_name(const fs::path& model) {
 
 /// Returns the directory of config.json and the tokenizer's files: --model, else last/ or best/ of the run itself, else
 /// the model that it started from, which may be a name.
-fs::path model_directory(const Arguments& arguments, const fs::path& file, const parallel::CheckpointRecord& record) {
+fs::path model_directory(const Arguments& arguments, const fs::path& file, const OrderedJson& configuration) {
   if (!arguments.model.empty() && kind_by_name(arguments.model) != nullptr) return arguments.model;
   if (!arguments.model.empty()) return families::resolve_model(FileReader(), arguments.model);
   const fs::path run = fs::absolute(file).parent_path().parent_path();
   for (const char* name : {"last", "best"}) {
     if (is_model_directory(run / name)) return run / name;
   }
-  const std::optional<fs::path> recorded = recorded_model(record);
+  const std::optional<fs::path> recorded = recorded_model(configuration);
   if (recorded && (is_model_directory(*recorded) || kind_by_name(*recorded) != nullptr)) return *recorded;
   fail(fmt::format(
       "{}: config.json and vocab.txt of its model are needed, but {} does not exist; give the model with --model",
@@ -80,11 +83,13 @@ struct SavedTensor {
   const parallel::CheckpointDataset* dataset;
 };
 
-/// Appends the datasets of `tensors` below `group`. Errors: std::runtime_error if a tensor belongs to another model.
-void find_tensors(const parallel::CheckpointIndex& index, std::span<const ParameterTensor> tensors,
-                  std::string_view group, const fs::path& model, const fs::path& file,
-                  std::vector<SavedTensor>& saved) {
+/// Appends the datasets below `group` of the tensors that `exporter` takes. Errors: std::runtime_error if a tensor
+/// belongs to another model.
+void find_tensors(const parallel::CheckpointIndex& index, const train::ModelExporter& exporter,
+                  std::span<const ParameterTensor> tensors, std::string_view group, const fs::path& model,
+                  const fs::path& file, std::vector<SavedTensor>& saved) {
   for (const ParameterTensor& tensor : tensors) {
+    if (!exporter.exports(tensor)) continue;
     const parallel::CheckpointDataset* found = index.find(std::string(group) + tensor.name);
     ensure(found != nullptr && found->shape == tensor.shape,
            fmt::format(
@@ -95,16 +100,17 @@ void find_tensors(const parallel::CheckpointIndex& index, std::span<const Parame
 }
 
 /// Returns the tensors of an export in order: parameters, then state.
-std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index, const ParameterTable& table,
+std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index, const tasks::ExportedModel& exported,
                                           const fs::path& model, const fs::path& file) {
+  const ParameterTable& table = exported.network->table();
   std::vector<SavedTensor> tensors;
-  find_tensors(index, table.tensors(), model_group, model, file, tensors);
+  find_tensors(index, *exported.exporter, table.tensors(), model_group, model, file, tensors);
   const auto in_file =
       std::ranges::count_if(index.datasets, [](const auto& dataset) { return dataset.name.starts_with(model_group); });
   ensure(static_cast<std::size_t>(in_file) == tensors.size(),
          fmt::format("{}: has {} tensors, but the model in {} has {}; give the model with --model", file.string(),
                      in_file, model.string(), tensors.size()));
-  find_tensors(index, table.state_tensors(), state_group, model, file, tensors);
+  find_tensors(index, *exported.exporter, table.state_tensors(), state_group, model, file, tensors);
   return tensors;
 }
 
@@ -119,20 +125,16 @@ void read_tensors(const std::vector<SavedTensor>& tensors, const train::TensorSi
   }
 }
 
-/// Returns the command's settings with the precisions of the run that wrote the checkpoint. --export-precision
-/// overrides the recorded export precision.
-tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::CheckpointRecord& record) {
-  tasks::RunConfig run = arguments.run;
+/// Returns the command's settings with the precision and the adapters of the run that wrote the checkpoint.
+tasks::RunConfig recorded_run(Arguments arguments, const tasks::TaskKind& kind, const fs::path& file,
+                              const parallel::CheckpointRecord& record, const OrderedJson& configuration) {
+  arguments.task = &kind;
   if (record.has("precision")) {
+    tasks::RunConfig& run = arguments.run;
     run.engine.precision = parse_precision(record.text("precision")).value_or(run.engine.precision);
   }
-  const OrderedJson configuration = recorded_configuration(record);
-  const OrderedJson exported =
-      configuration.is_object() ? configuration.value("export-precision", OrderedJson()) : OrderedJson();
-  if (!run.task.export_precision && exported.is_string()) {
-    run.task.export_precision = parse_precision(exported.get<std::string>());
-  }
-  return run;
+  if (configuration.is_object()) take_settings("checkpoint/export", Json(configuration), file.string(), arguments);
+  return arguments.run;
 }
 
 /// Returns the task of the model in `directory`. If nothing names it, returns the default, whose errors tell what is
@@ -143,6 +145,22 @@ const tasks::TaskKind& kind_in(const fs::path& directory) {
   return found == nullptr ? tasks::default_task_kind() : *found;
 }
 
+/// Writes the adapters of a run with `write` to a temporary directory, and then the model with them in its weights.
+void write_merged(const tasks::TaskKind& kind, const tasks::TrainedModel& trained,
+                  const std::function<void(const fs::path&)>& write, const fs::path& output) {
+  tasks::RunConfig run = trained.run;
+  tasks::AdapterSettings& adapters = run.task.adapters;
+  if (adapters.rank == 0 && adapters.directory.empty()) {
+    throw UsageError("--merge: the run has no adapters, so all its weights are exported; leave it out");
+  }
+  const StagedDirectory staged((fs::absolute(output) / "").lexically_normal().parent_path().concat("-adapter"));
+  adapters = {};
+  adapters.directory = staged.path() / "adapter";
+  run.task.model = trained.model;
+  write(adapters.directory);
+  kind.merge(run, output, log_line);
+}
+
 }  // namespace
 
 int export_checkpoint(const Arguments& arguments) {
@@ -150,17 +168,20 @@ int export_checkpoint(const Arguments& arguments) {
   if (output.empty()) throw UsageError("checkpoint export needs --output; see mylos checkpoint --help");
   const fs::path path = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(path);
-  const fs::path directory = model_directory(arguments, path, index.record);
+  const OrderedJson configuration = recorded_configuration(index.record);
+  const fs::path directory = model_directory(arguments, path, configuration);
   const tasks::TaskKind& kind = kind_in(directory);
-  const tasks::TrainedModel trained{
-      .model = directory, .run = recorded_run(arguments, index.record), .resolved = recorded_resolved(index.record)};
+  const tasks::TrainedModel trained{.model = directory,
+                                    .run = recorded_run(arguments, kind, path, index.record, configuration),
+                                    .resolved = recorded_resolved(configuration)};
   const tasks::ExportedModel model = kind.export_model(trained);
-  const std::vector<SavedTensor> tensors = exported_tensors(index, model.network->table(), directory, path);
-  std::error_code unreadable;  // reported by the code that writes there
-  ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
-         fmt::format("--output {}: already exists; choose a new directory", output.string()));
-  train::export_model(
-      *model.exporter, [&](const train::TensorSink& take) { read_tensors(tensors, take); }, output);
+  const std::vector<SavedTensor> tensors = exported_tensors(index, model, directory, path);
+  check_new_directory(output);
+  const auto write = [&](const fs::path& target) {
+    train::export_model(
+        *model.exporter, [&](const train::TensorSink& take) { read_tensors(tensors, take); }, target);
+  };
+  arguments.checkpoint->merges ? write_merged(kind, trained, write, output) : write(output);
   log_line(fmt::format("{}: written from {}", output.string(), path.string()));
   return 0;
 }

@@ -49,6 +49,7 @@ struct TrainArguments;    // train_options.hpp
 struct PlanArguments;     // plan_options.hpp
 struct CompareArguments;  // these and the others: tool_options.hpp
 struct AskArguments;
+struct CheckpointArguments;
 struct TokenizeArguments;
 struct BenchArguments;
 struct WatchArguments;
@@ -82,6 +83,7 @@ struct Arguments {
   Part<TrainArguments> train;
   Part<CompareArguments> compare;
   Part<AskArguments> ask;
+  Part<CheckpointArguments> checkpoint;
   Part<TokenizeArguments> tokenize;
   Part<BenchArguments> bench;
   Part<PlanArguments> plan;

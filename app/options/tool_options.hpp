@@ -24,6 +24,11 @@ struct AskArguments {
   std::filesystem::path context;  ///< text that ask answers questions about
 };
 
+/// Options that only checkpoint reads.
+struct CheckpointArguments {
+  bool merges = false;  ///< export: write the model with its adapters in the weights
+};
+
 /// Options of tokenize. bench tokenize reads the vocabulary and `cased`, too.
 struct TokenizeArguments {
   std::filesystem::path vocabulary;  ///< vocab.txt
@@ -207,6 +212,9 @@ inline std::vector<Option> tool_options(const tasks::TaskKind& task) {
       unrecorded(path_option(named("kernels", "FILE", general_options, "report",
                                    "output of mylos bench step --breakdown --json, shown as a table of kernel times"),
                              MYLOS_FIELD(report->kernels))),
+      switch_option(named("merge", "", general_options, "checkpoint/export",
+                          "with export: write the model with the run's adapters in its weights, not the adapters"),
+                    MYLOS_FIELD(checkpoint->merges)),
       switch_option(named("once", "", general_options, "watch", "show the run's present state and exit"),
                     MYLOS_FIELD(watch->once)),
       duration_option(named("refresh", "T", general_options, "watch", "time between updates: seconds, or a duration"),

@@ -46,7 +46,7 @@ Option export_precision_option() {
       named("export-precision", "TYPE", computing, "train checkpoint/export merge",
             "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is float, else "
             "the type of its initial weights",
-            {.on_resume = OnResume::free}),
+            {.on_resume = OnResume::free, .from_run = "checkpoint/export"}),
       precision_choices(), MYLOS_FIELD(run.task.export_precision), parse_precision, name_or_null<Precision>);
 }
 

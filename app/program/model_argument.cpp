@@ -3,6 +3,7 @@
 #include "app/options/config_file.hpp"
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
+#include "core/base/error.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
@@ -61,19 +62,32 @@ bool check_task(const FileReader& files, const Arguments& arguments, const fs::p
                   tasks::pairs_text()));
 }
 
-void take_run_settings(const Command& command, Arguments& arguments) {
-  const Json run = run_of_model(arguments.model);
+void check_new_directory(const fs::path& output) {
+  std::error_code unreadable;  // reported by the code that writes there
+  ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
+         fmt::format("--output {}: already exists; choose a new directory", output.string()));
+}
+
+std::string take_settings(std::string_view command, const Json& run, const std::string& file, Arguments& arguments) {
   std::string taken;
   for (const Option& option : option_table(*arguments.task)) {
     const std::string& name = option.name;
-    if (run.is_null() || !names_command(option.traits.from_run, command.name) || arguments.sources.was_given(name)) {
-      continue;
-    }
+    if (!names_command(option.traits.from_run, command) || arguments.sources.was_given(name)) continue;
     const Json value = run_setting(run, name);
     if (value.is_null()) continue;
     const std::string text = plain_text(value);
-    set_option(arguments, option, text, fmt::format("{}/run.json: {}", arguments.model, name));
+    set_option(arguments, option, text, fmt::format("{}: {}", file, name));
     taken += fmt::format(" --{} {}", name, text);
+  }
+  return taken;
+}
+
+void take_run_settings(const Command& command, Arguments& arguments) {
+  const Json run = run_of_model(arguments.model);
+  std::string taken;
+  if (!run.is_null()) {
+    families::resolve_model(FileReader(), arguments.model, false);  // without it the task may be another
+    taken = take_settings(command.name, run, fmt::format("{}/run.json", arguments.model), arguments);
   }
   if (!taken.empty()) log_line(fmt::format("{}: options from its run.json:{}", arguments.model, taken));
   arguments.task->check(arguments.run);
@@ -85,11 +99,16 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
   model = arguments.task->trains_by_name(arguments.model) ? fs::path(arguments.model)
                                                           : families::resolve_model(files, arguments.model, is_first);
   fs::path& adapter = arguments.run.task.adapters.directory;
-  if (const fs::path own = families::adapter_directory(arguments.model); adapter.empty()) {
+  if (const fs::path own = families::adapter_directory(arguments.model); !own.empty()) {
+    for (const char* other : {"adapter", "lora-rank", "freeze"}) {
+      const Option* option = find_option(other, *arguments.task);
+      if (option == nullptr || option->print(arguments).is_null()) continue;
+      throw UsageError(
+          fmt::format("--model {} is an adapter, which excludes --{}; give its base as --model, or a model "
+                      "that mylos merge made of both",
+                      arguments.model, other));
+    }
     adapter = own;
-  } else if (!own.empty()) {
-    throw UsageError(fmt::format("--model {} is an adapter; give its base as --model beside --adapter {}",
-                                 arguments.model, adapter.string()));
   }
   if (!check_task(files, arguments, model)) families::check_model_family(files, model);
   arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);

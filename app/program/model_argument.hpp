@@ -3,8 +3,13 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 #include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
 #include "core/base/notice.hpp"
 #include "core/base/text/standard_output.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
 
 namespace mylos::app {
 
@@ -16,6 +21,14 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
 /// Returns whether the chosen task serves `model`, a directory or the name of built-in sizes; false if no task is known
 /// to. Errors: UsageError with the pairs of models and tasks that exist if another task does.
 bool check_task(const FileReader& files, const Arguments& arguments, const std::filesystem::path& model);
+
+/// For commands that write a model. Errors: std::runtime_error if `output` is there and not an empty directory.
+void check_new_directory(const std::filesystem::path& output);
+
+/// Takes from a run.json, which `file` names, the settings that options of `command` take from a run (their trait
+/// from_run), unless given on the command line. Returns these as they would be typed. Errors: std::runtime_error if a
+/// value is wrong.
+std::string take_settings(std::string_view command, const Json& run, const std::string& file, Arguments& arguments);
 
 /// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
 /// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about
