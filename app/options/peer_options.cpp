@@ -36,6 +36,8 @@ constexpr std::string_view no_offload =
     "leave it out: nothing is offloaded; mylos plan shows which sharding strategies fit";
 constexpr std::string_view units_are_layers = "the units are the embeddings, each layer and the head";
 constexpr std::string_view kept = "the best model (by --best-by) is kept in best/, the last one in last/";
+constexpr std::string_view not_quantized = "weights are not quantized";
+constexpr std::string_view frozen_bits = "use --precision bfloat16, which keeps frozen weights in 16 bits";
 
 // A build computes on one kind of device.
 constexpr std::string_view own_device = runs_on_host ? "" : "false";
@@ -204,6 +206,14 @@ constexpr std::array peer_table = {
     PeerOption{"deepspeed", false, "None", by_mode, by_mode},
     PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
     PeerOption{"fsdp", false, "None", by_mode, by_mode},
+    // Programs that train with PEFT. Their other options for adapters are names of options of ours.
+    PeerOption{"use-peft", true, "", "--lora-rank decides whether adapters are trained"},
+    PeerOption{"finetuning-type", false, "lora", "--lora-rank decides whether adapters are trained",
+               "leave it out: without --lora-rank and --freeze all weights are trained"},
+    PeerOption{"use-dora", true, "false", "adapters have no magnitudes", "leave it out: DoRA is not here"},
+    PeerOption{"load-in-4bit", true, "false", not_quantized, frozen_bits},
+    PeerOption{"load-in-8bit", true, "false", not_quantized, frozen_bits},
+    PeerOption{"quantization-bit", false, "None", not_quantized, frozen_bits},
     // Options of Lightning and PyTorch.
     PeerOption{"max-epochs", false, "", "", "use --epochs"},
     PeerOption{"devices", false, "", "", by_launcher},

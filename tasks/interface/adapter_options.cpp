@@ -14,10 +14,15 @@ namespace mylos::tasks {
 namespace {
 
 constexpr std::string_view adapters = "Adapters", trains = "train plan bench/step";
+constexpr std::string_view exported = "checkpoint/export";  // reads what a checkpoint's run had
 
+/// `aliases` are the names in PEFT and in programs that train with it.
 Option<RunConfig> own(std::string name, std::string placeholder, std::string_view commands, std::string help,
-                      OptionTraits traits) {
-  return named_option<RunConfig>(std::move(name), std::move(placeholder), adapters, commands, std::move(help), traits);
+                      OptionTraits traits, std::vector<std::string> aliases = {}) {
+  Option<RunConfig> option =
+      named_option<RunConfig>(std::move(name), std::move(placeholder), adapters, commands, std::move(help), traits);
+  option.aliases = std::move(aliases);
+  return option;
 }
 
 /// A list of names, separated by commas, without spaces around them.
@@ -31,7 +36,8 @@ Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string
   };
   option.print = [field](const RunConfig& run) -> nlohmann::ordered_json {
     const std::vector<std::string>& names = run.task.adapters.*field;
-    if (names.empty() || run.task.adapters.rank == 0) return nullptr;
+    const bool is_default = run.task.adapters.rank == 0 && names == AdapterSettings().*field;
+    if (names.empty() || is_default) return nullptr;
     return fmt::format("{}", fmt::join(names, ","));
   };
   return option;
@@ -42,36 +48,40 @@ Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string
 std::vector<Option<RunConfig>> adapter_options() {
   const OptionNeed rank{.option = "lora-rank", .choice = {}, .why = "to have an effect"};
   std::vector<Option<RunConfig>> all = {
-      count_option(own("lora-rank", "N", trains,
-                       "train low-rank adapters of this rank (LoRA) instead of the model's own weights; 0: none",
-                       {.lays_out = true, .excludes = "freeze adapter", .is_shown = true}),
-                   {0, 65'536}, MYLOS_FIELD(task.adapters.rank)),
+      count_or_unset_option(
+          own("lora-rank", "N", trains,
+              "train low-rank adapters of this rank (LoRA) instead of the model's own weights; 0: none",
+              {.lays_out = true, .excludes = "freeze adapter", .from_run = exported, .is_shown = true}, {"lora-r"}),
+          {0, 65'536}, MYLOS_FIELD(task.adapters.rank)),
       real_option(own("lora-alpha", "X", trains,
                       "adapters are multiplied by X / rank, or with --lora-rslora by X / sqrt(rank); default: 2 rank",
-                      {.needs = rank}),
+                      {.needs = rank, .from_run = exported}),
                   {.smallest = 0.0, .largest = unbounded, .open_below = true}, MYLOS_FIELD(task.adapters.alpha)),
       real_option(own("lora-dropout", "X", trains, "dropout probability of what adapters read",
-                      {.lays_out = true, .needs = rank}),
+                      {.lays_out = true, .needs = rank, .from_run = exported}),
                   {.smallest = 0.0, .largest = 1.0, .open_above = true}, MYLOS_FIELD(task.adapters.dropout)),
       names_option(own("lora-targets", "LIST", trains,
                        "linear layers with an adapter, separated by commas: q, k, v, o, gate, up, down, or ends of "
-                       "module names as PEFT has them; all-linear: every layer but the head; a regular expression for "
-                       "whole names is recognised by one of *+?()[]|",
-                       {.lays_out = true, .needs = rank}),
+                       "module names as PEFT has them; or all-linear, every layer but the head; or a regular "
+                       "expression for whole names, which has a sign such as * or (; default: q,v",
+                       {.lays_out = true, .needs = rank, .from_run = exported},
+                       {"target-modules", "lora-target-modules", "lora-target"}),
                    &AdapterSettings::targets),
-      switch_option(
-          own("lora-rslora", "", trains, "divide --lora-alpha by the square root of the rank", {.needs = rank}),
-          MYLOS_FIELD(task.adapters.rslora)),
+      switch_option(own("lora-rslora", "", trains, "divide --lora-alpha by the square root of the rank",
+                        {.needs = rank, .from_run = exported}, {"use-rslora", "peft-use-rslora"}),
+                    MYLOS_FIELD(task.adapters.rslora)),
       names_option(own("lora-train", "LIST", trains,
                        "modules that are trained whole beside the adapters, separated by commas; the head of question "
                        "answering always is",
-                       {.lays_out = true, .needs = rank}),
+                       {.lays_out = true, .needs = rank, .from_run = exported},
+                       {"modules-to-save", "lora-modules-to-save", "additional-target"}),
                    &AdapterSettings::trained),
       path_option(
           own("adapter", "DIR", "train plan bench/step eval ask generate merge",
               "directory of an adapter of the model, as PEFT or a run with --lora-rank writes it; train goes on "
               "with it, other commands merge it into the model",
-              {.lays_out = true, .excludes = "freeze"}),
+              {.lays_out = true, .excludes = "freeze", .from_run = exported},
+              {"adapter-name-or-path", "lora-model-dir"}),
           MYLOS_FIELD(task.adapters.directory)),
   };
   return all;

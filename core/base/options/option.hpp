@@ -67,7 +67,7 @@ struct OptionRow {
   std::string expects = {};                    ///< description of valid values: "a whole number from 1 to 512"
   std::string alone = {};                      ///< value if the option is given alone; empty if a value is required
   std::vector<std::string> choices = {};       ///< the words among its values, for completion
-  std::vector<std::string> aliases = {};       ///< names in other programs, from the table of peers' options
+  std::vector<std::string> aliases = {};       ///< names in other programs, also from the table of peers' options
   bool is_derived = false;                     ///< default depends on other options: not shown in the help
   bool is_of_task = false;                     ///< not every task has it
   std::vector<CommandHelp> command_help = {};  ///< replaces `help` in some commands

@@ -86,15 +86,17 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),
-            "batch batch-norm-group batch-per-rank dataset freeze "
-            "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model "
+            "adapter batch batch-norm-group batch-per-rank dataset freeze "
+            "gradient-accumulation-steps image-size labels lora-dropout lora-rank lora-targets lora-train max-length "
+            "micro-batch micro-tokens mode model "
             "precision recompute shard-size stem train");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.excludes.empty(); }),
-            "batch dataset extend micro-batch micro-tokens order use-syn");
+            "adapter batch dataset extend lora-rank micro-batch micro-tokens order use-syn");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
-            "doc-stride long loss-on max-length no-bos no-eos squad text-field");
+            "adapter doc-stride export-precision long lora-alpha lora-dropout lora-rank lora-rslora lora-targets "
+            "lora-train loss-on max-length no-bos no-eos squad text-field");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.is_shown; }),
-            "batch freeze max-length micro-batch mode model precision");
+            "batch freeze lora-rank max-length micro-batch mode model precision");
 }
 
 }  // namespace
