@@ -85,6 +85,21 @@ RecordedRun recorded_chess() {
   return chess;
 }
 
+RecordedRun recorded_chess_adapters() {
+  RecordedRun chess = recorded_chess();
+  chess.name = "adapters";
+  chess.recording = shared_reference() / "runs/llama-lora-chess";
+  chess.run.task.adapters.directory = chess.recording / "adapter";
+  tasks::LanguageConfig config = tasks::settings_of<tasks::LanguageConfig>(chess.run);
+  config.order = chess.recording / "order.jsonl";
+  chess.run.settings = config;
+  chess.run.engine.steps = 100;
+  chess.run.engine.warmup_steps = 10;
+  chess.run.engine.learning_rate = 3e-3;
+  note_obstacle(chess, chess.run.task.train);
+  return chess;
+}
+
 RecordedRun recorded_digits() {
   const fs::path recorded = shared_reference() / "resnet/digits", digits = shared_data() / "mnist";
   tasks::RunConfig run = run_on(recorded, digits, digits);

@@ -31,7 +31,8 @@ struct RecordedRun {
 RecordedRun recorded_examples();
 /// Returns a run of 400 steps of a small Llama on chess games, in $MYLOS_REFERENCE.
 RecordedRun recorded_chess();
-
+/// Returns a run of 100 steps of adapters of all linear layers of that Llama, in $MYLOS_REFERENCE.
+RecordedRun recorded_chess_adapters();
 /// Returns a run of 400 steps of a small ResNet on handwritten digits, in $MYLOS_REFERENCE.
 RecordedRun recorded_digits();
 

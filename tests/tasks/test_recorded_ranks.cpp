@@ -66,7 +66,8 @@ TEST_P(RecordedOnRanks, DeterministicIsBitForBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, RecordedOnRanks, testing::Values(recorded_examples, recorded_chess),
+INSTANTIATE_TEST_SUITE_P(Families, RecordedOnRanks,
+                         testing::Values(recorded_examples, recorded_chess, recorded_chess_adapters),
                          [](const auto& info) { return info.param().name; });
 
 }  // namespace

@@ -64,6 +64,26 @@ TEST_F(RecordedChess, TrainsAsRecorded) {
   EXPECT_NEAR(found["accuracy"].get<double>(), after["accuracy"].get<double>(), 1e-4);
 }
 
+TEST(RecordedAdapters, TrainAsRecorded) {
+  const tests::RecordedRun recorded = tests::recorded_chess_adapters();
+  if (!recorded.obstacle.empty()) GTEST_SKIP() << recorded.obstacle;
+  LanguageTask task(FileReader(), recorded.run, [](const std::string&) {});
+  task.read_data();
+  tests::StepRecorder recorder;
+  train::Trainer(recorded.run.engine, task).run({&recorder});
+  ASSERT_EQ(recorder.steps.size(), 100u);
+  // The noise of PyTorch's own loss is 2.4e-7, and of its gradient norm 3.6e-6.
+  tests::expect_recorded_steps(recorder.steps, recorded.recording, [](std::size_t) {
+    return tests::StepBounds{2e-6, 2e-5};
+  });
+  const fs::path results = recorded.recording / "results.json";
+  const Json after = parse_json(read_text_file(results), results.string())["after"];
+  const Json found = parse_json(task.results_text(), "results");
+  const double perplexity = after["perplexity"].get<double>();
+  EXPECT_NEAR(found["perplexity"].get<double>(), perplexity, 1e-5 * perplexity);
+  EXPECT_NEAR(found["accuracy"].get<double>(), after["accuracy"].get<double>(), 1e-4);
+}
+
 /// 16-bit types have the recorded losses of the warm-up, which has the same learning rates in a shorter run, and then
 /// the perplexity of float within 1 %. With MYLOS_WHOLE_RUNS, the perplexity after all 400 steps is compared.
 TEST_F(RecordedChess, SixteenBitsTrainLikeFloat) {
