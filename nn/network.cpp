@@ -103,9 +103,10 @@ class Network final : public Model {
       trained_parts_.push_back(trained_part(table_, unit));
       adapter_flops_.push_back(adapter_flops(table_, unit));
     }
-    const auto first = std::ranges::find_if(
-        table_.tensors(), [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
-    first_of_body_ = first == table_.tensors().end() ? table_.network_units() : first->unit;
+    first_of_body_ = table_.network_units();
+    for (const ParameterTensor& tensor : table_.tensors()) {  // those of adapters come after those of later units
+      if (tensor.group.trainable && !tensor.in_head) first_of_body_ = std::min(first_of_body_, tensor.unit);
+    }
   }
   bool trains_body() const { return first_of_body_ < table_.network_units(); }
 
