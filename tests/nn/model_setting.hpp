@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <numeric>
@@ -29,7 +30,12 @@ struct ModelSetting {
   /// Begins anew with the tensors frozen that these patterns select.
   void freeze(const std::vector<std::string>& patterns) {
     model->freeze(patterns);
-    engine = std::make_unique<Engine>(model->table(), engine->store.precision(), planned(), provider_);
+    begin_anew();
+  }
+  /// Begins anew with these adapters.
+  void adapt(const nn::Adapters& adapters) {
+    model->adapt(adapters);
+    begin_anew();
   }
   /// The memory of a training pass over all samples, by plan.
   std::size_t training_bytes() const {
@@ -70,9 +76,12 @@ struct ModelSetting {
   }
   const std::string& name(std::size_t row) const { return model->table().tensor(row).name; }
   std::size_t parameters() const { return model->table().tensors().size(); }
+  /// Returns the gradient of each tensor; that of a frozen one is empty.
   std::vector<Values> gradients() const {
     std::vector<Values> all;
-    for (std::size_t row = 0; row < parameters(); ++row) all.push_back(engine->gradient(row));
+    for (std::size_t row = 0; row < parameters(); ++row) {
+      all.push_back(model->table().tensor(row).group.trainable ? engine->gradient(row) : Values());
+    }
     return all;
   }
 
@@ -83,8 +92,26 @@ struct ModelSetting {
   Values observed;  ///< statistics of each group of images
 
  private:
+  void begin_anew() {
+    engine = std::make_unique<Engine>(model->table(), engine->store.precision(), planned(), provider_);
+  }
+
   std::string provider_;
 };
+
+/// Returns the calls of a training pass that goes back to the first trained unit.
+inline std::vector<RecordingHooks::Entry> expected_calls(const ParameterTable& table) {
+  std::vector<RecordingHooks::Entry> calls = expected_training_calls(table.network_units());
+  const auto forward = calls.begin() + 2 * static_cast<std::ptrdiff_t>(table.network_units()) - 1;
+  calls.erase(std::remove_if(forward, calls.end(),
+                             [&](const RecordingHooks::Entry& call) {
+                               const bool is_ready = call.event == RecordingHooks::Event::gradients_ready;
+                               return call.unit < table.first_trained_unit() ||
+                                      (is_ready && !table.units()[call.unit].trained);
+                             }),
+              calls.end());
+  return calls;
+}
 
 /// Expects that with these tensors frozen, `part` has the losses and the other gradients of `whole`, bit for bit, no
 /// gradients of what is frozen, and no backward pass below the first trained unit, for which it also plans no memory.
@@ -114,16 +141,95 @@ void expect_frozen(Setting whole, Setting part, const std::vector<std::string>& 
     const Values expected = tensor.group.trainable ? whole.engine->gradient(row) : Values(tensor.size, 0.0);
     EXPECT_EQ(Values(first, first + static_cast<std::ptrdiff_t>(tensor.size)), expected) << tensor.name;
   }
-  std::vector<RecordingHooks::Entry> calls = expected_training_calls(table.network_units());
-  const auto forward = calls.begin() + 2 * static_cast<std::ptrdiff_t>(table.network_units()) - 1;
-  calls.erase(std::remove_if(forward, calls.end(),
-                             [&](const RecordingHooks::Entry& call) {
-                               const bool is_ready = call.event == RecordingHooks::Event::gradients_ready;
-                               return call.unit < table.first_trained_unit() ||
-                                      (is_ready && !table.units()[call.unit].trained);
-                             }),
-              calls.end());
-  EXPECT_EQ(part.engine->hooks.entries(), calls);
+  EXPECT_EQ(part.engine->hooks.entries(), expected_calls(table));
+}
+
+/// Returns adapters of ranks 1 to 3 for the linear layers whose names end like one of `ends`.
+inline nn::Adapters adapters_of(const nn::Model& model, const std::vector<std::string>& ends, float dropout = 0.0f) {
+  nn::Adapters adapters{.dropout = dropout};
+  for (const std::string& module : nn::linear_modules(model.table())) {
+    if (std::ranges::none_of(ends, [&](const std::string& end) { return module.ends_with(end); })) continue;
+    const std::size_t count = adapters.layers.size();
+    adapters.layers.push_back({module, 1 + count % 3, 0.5f + 0.25f * static_cast<float>(count % 2)});
+  }
+  return adapters;
+}
+
+/// The matrices of an adapter, the gradient of the weight W + scale B A beside them, and what follows from it.
+struct AdapterTwin {
+  Values a, b, dweight;
+  std::size_t rank, in, out;
+  double scale;
+
+  template <class Use>
+  void for_each(const Use& use) const {
+    for (std::size_t row = 0; row < out; ++row) {
+      for (std::size_t column = 0; column < in; ++column) {
+        for (std::size_t k = 0; k < rank; ++k) use(row * in + column, k * in + column, row * rank + k);
+      }
+    }
+  }
+  Values added() const {
+    Values weight(out * in);
+    for_each([&](std::size_t w, std::size_t down, std::size_t up) { weight[w] += scale * b[up] * a[down]; });
+    return weight;
+  }
+  Values down_gradient() const {
+    Values gradient(rank * in);
+    for_each([&](std::size_t w, std::size_t down, std::size_t up) { gradient[down] += scale * b[up] * dweight[w]; });
+    return gradient;
+  }
+  Values up_gradient() const {
+    Values gradient(out * rank);
+    for_each([&](std::size_t w, std::size_t down, std::size_t up) { gradient[up] += scale * dweight[w] * a[down]; });
+    return gradient;
+  }
+};
+
+/// Expects of a setting with these adapters, which have no dropout, the losses of one with merged weights, and the
+/// gradients that follow from those of the merged weights; no backward pass below the first trained unit, and the
+/// planned memory.
+template <class Make>
+void expect_adapted(const Make& make, const nn::Adapters& adapters) {
+  SCOPED_TRACE(fmt::format("trained whole: {}", fmt::join(adapters.trained, ",")));
+  auto part = make(), merged = make();
+  part.adapt(adapters);
+  const ParameterTable& table = part.model->table();
+  const auto twin_of = [&](const nn::Adapter& adapter) {
+    const std::size_t down = table.find(adapter.module + nn::adapter_a),
+                      up = table.find(adapter.module + nn::adapter_b), weight = table.find(adapter.module + ".weight");
+    return AdapterTwin{part.engine->values(down),
+                       part.engine->values(up),
+                       merged.engine->gradient(weight),
+                       adapter.rank,
+                       table.tensor(weight).shape[1],
+                       table.tensor(weight).shape[0],
+                       adapter.scale};
+  };
+  for (const nn::Adapter& adapter : adapters.layers) {
+    const std::size_t weight = table.find(adapter.module + ".weight");
+    Values values = part.engine->values(weight);
+    const Values added = twin_of(adapter).added();
+    std::ranges::transform(values, added, values.begin(), std::plus());
+    merged.engine->write(weight, values);
+  }
+  const std::size_t samples = part.data.shape().samples;
+  merged.engine->strategy->begin_step(merged.engine->space);
+  expect_near(part.train(samples, 0.5f), merged.train(samples, 0.5f), 1e-5, "losses");
+  const auto expect_gradient_near = [&](const std::string& name, const Values& expected) {
+    expect_near(part.engine->gradient(table.find(name)), expected, 2e-5 * (1.0 + largest_of(expected)), name);
+    EXPECT_GT(largest_of(expected), 0.0) << name;
+  };
+  for (const nn::Adapter& adapter : adapters.layers) {
+    const AdapterTwin twin = twin_of(adapter);
+    expect_gradient_near(adapter.module + nn::adapter_a, twin.down_gradient());
+    expect_gradient_near(adapter.module + nn::adapter_b, twin.up_gradient());
+  }
+  for (std::size_t row = 0; row < merged.parameters(); ++row) {
+    if (table.tensor(row).group.trainable) expect_gradient_near(merged.name(row), merged.engine->gradient(row));
+  }
+  EXPECT_EQ(part.engine->arena.peak(), part.training_bytes());
+  EXPECT_EQ(part.engine->hooks.entries(), expected_calls(table));
 }
 
 /// Expects the twin's losses and its gradients of every tensor, by central differences.
@@ -148,8 +254,9 @@ void expect_same_in_micro_batches(const Make& make, std::initializer_list<std::s
   for (const std::size_t size : sizes) {
     auto split = make();
     expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
+    const std::vector<Values> of_whole = whole.gradients(), of_split = split.gradients();
     for (std::size_t row = 0; row < whole.parameters(); ++row) {
-      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
+      const Values &expected = of_whole[row], &actual = of_split[row];
       for (std::size_t i = 0; i < expected.size(); ++i) {
         ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6) << whole.name(row) << " by " << size;
       }

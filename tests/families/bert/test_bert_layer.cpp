@@ -10,6 +10,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -189,6 +190,34 @@ TEST(BertModel, FrozenTensorsHaveNoGradients) {
       expect_frozen(make(), make(), patterns);
     }
   }
+}
+
+TEST(BertModel, AdaptersHaveTheGradientsThatFollowFromMergedWeights) {
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer}) {
+    for (const std::vector<std::string>& ends :
+         {std::vector<std::string>{""}, {"query", "value"}, {"1.attention.self.key", "2.intermediate.dense"}}) {
+      SCOPED_TRACE(fmt::format("{} {}", to_string(recompute), fmt::join(ends, ",")));
+      const auto make = [&] {
+        return BertSetting({1, 19, 2, 7}, true, exact_gemm_providers().front(), recompute, Precision::float32, 3);
+      };
+      nn::Adapters adapters = adapters_of(*make().model, ends);
+      expect_adapted(make, adapters);
+      adapters.trained = {"qa_outputs", "bert.encoder.layer.2.output"};
+      expect_adapted(make, adapters);
+    }
+  }
+}
+
+BertSetting adapted_bert(const std::string& provider, nn::Recompute recompute, Precision precision) {
+  BertSetting s({1, 19, 2, 7}, true, provider, recompute, precision, 3);
+  s.adapt(adapters_of(*s.model, {""}, 0.3f));
+  return s;
+}
+
+TEST(BertModel, AdaptersDropTheSameElementsInAnyPackingAndWhenRecomputed) {
+  expect_recomputation_changes_no_bit(adapted_bert);
+  expect_same_in_micro_batches(
+      [] { return adapted_bert(gemm_providers().front(), nn::Recompute::none, Precision::float32); }, {1, 3});
 }
 
 TEST(BertModel, LayersBelowTheFirstTrainedOneKeepNothing) {

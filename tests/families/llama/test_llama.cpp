@@ -10,6 +10,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,6 +136,40 @@ TEST(LlamaModel, FrozenTensorsHaveNoGradients) {
       expect_frozen(make(), make(), {"head"});
     }
   }
+}
+
+TEST(LlamaModel, AdaptersHaveTheGradientsThatFollowFromMergedWeights) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const nn::Recompute recompute : llama_recomputations) {
+      for (const std::vector<std::string>& ends :
+           {std::vector<std::string>{"proj"}, {"q_proj", "v_proj"}, {"1.self_attn.k_proj", "1.mlp.up_proj"}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", llama, to_string(recompute), fmt::join(ends, ",")));
+        const auto make = [&] { return LlamaSetting(shape, gemm_providers().front(), recompute); };
+        nn::Adapters adapters = adapters_of(*make().model, ends);
+        if (adapters.empty()) continue;  // of a model with one layer
+        expect_adapted(make, adapters);
+        adapters.trained = {shape.tied ? "model.norm" : "lm_head", "model.layers.1.self_attn.o_proj"};
+        expect_adapted(make, adapters);
+      }
+    }
+  }
+}
+
+LlamaSetting adapted_llama(const std::string& provider, nn::Recompute recompute, Precision precision) {
+  LlamaSetting s(grouped_llama(3), provider, recompute, precision);
+  s.adapt(adapters_of(*s.model, {"proj"}, 0.3f));
+  return s;
+}
+
+TEST(LlamaModel, AdaptersDropTheSameElementsInAnyPackingAndWhenRecomputed) {
+  expect_recomputation_changes_no_bit(adapted_llama);
+  expect_same_in_micro_batches(
+      [] { return adapted_llama(gemm_providers().front(), nn::Recompute::none, Precision::float32); }, {1, 3});
+  LlamaSetting kept = adapted_llama(gemm_providers().front(), nn::Recompute::none, Precision::float32);
+  LlamaSetting dropped = adapted_llama(gemm_providers().front(), nn::Recompute::none, Precision::float32);
+  kept.engine->step = dropped.engine->step + 1;
+  EXPECT_NE(kept.train(4, 0.5f), dropped.train(4, 0.5f)) << "another step";
+  EXPECT_EQ(kept.predict(4), dropped.predict(4));
 }
 
 TEST(LlamaModel, PredictionGivesTheLikeliestTokensAndLosses) {

@@ -4,6 +4,7 @@
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/nn/profiled_pass.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace mylos::families {
@@ -65,6 +66,52 @@ TEST(LlamaWork, OperationsAreGivenByUnit) {
   const double again = rows * (forward - down);
   EXPECT_EQ(model->unit_flops(shape, nn::Recompute::layer),
             (std::vector<double>{0.0, layer + again, layer + again, layer, head}));
+}
+
+/// Adapters of layers that no other is read with: the products of a stack also multiply zeros, which do not count.
+TEST(LlamaWork, OperationsOfAdaptersAreThoseOfTheirProducts) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  nn::Adapters adapters;
+  for (const char* module : {"1.self_attn.o_proj", "1.mlp.down_proj", "2.mlp.down_proj"}) {
+    adapters.layers.push_back({fmt::format("model.layers.{}", module), 2 + adapters.layers.size(), 1.0f});
+  }
+  model->adapt(adapters);
+  const double pairs = 3.0 * 44 * 45 / 2, scores = 4.0 * 12 * pairs;
+  const ProfiledPass profiled = profile_llama(*model, Precision::float32, nn::Recompute::none);
+  const double flops = model->training_flops(profiled.shape, nn::Recompute::none);
+  EXPECT_DOUBLE_EQ(flops, profiled.product_flops + 7.0 * scores) << "forward thrice, and backward in two layers";
+}
+
+TEST(LlamaWork, OperationsOfAdaptersAreCountedByUnit) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};
+  const std::vector<double> whole = model->unit_flops(shape, nn::Recompute::none);
+  model->adapt({.layers = {{"model.layers.1.self_attn.q_proj", 3, 1.0f}, {"model.layers.1.mlp.up_proj", 2, 1.0f}}});
+  const double rows = 2.0 * 132, scores = 4.0 * 12 * 3 * 44 * 45 / 2;
+  const double weights = 6.0 * (12 + 2 * 4) + 12.0 * 6 + 3 * 6.0 * 10, head = 262144.0 * 6;
+  const double adapters = 3.0 * (6 + 12) + 2.0 * (6 + 10);
+  const std::vector<double> adapted = model->unit_flops(shape, nn::Recompute::none);
+  const std::vector<double> expected = {0.0, rows * weights + scores, rows * (2 * weights + 3 * adapters) + 3 * scores,
+                                        rows * 2 * weights + 3 * scores, rows * 2 * head};
+  for (std::size_t unit = 0; unit < whole.size(); ++unit) EXPECT_DOUBLE_EQ(adapted[unit], expected[unit]) << unit;
+}
+
+/// Those of weights that are frozen are listed too.
+TEST(LlamaWork, ListsTheProductsOfAdapters) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const auto model = make_llama(llama_sizes(), precision);
+    const auto modules = nn::linear_modules(model->table());
+    nn::Adapters adapters;
+    for (std::size_t i = 0; i < modules.size(); ++i) adapters.layers.push_back({modules[i], 1 + i % 3, 1.0f});
+    model->adapt(adapters);
+    ProductCounts computed, listed;
+    const ProfiledPass profiled = profile_llama(*model, precision, nn::Recompute::none);
+    for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
+    for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
+      count_product(listed, one, one.count);
+    }
+    for (const auto& [product, count] : computed) EXPECT_LE(count, listed[product]);
+  }
 }
 
 TEST(LlamaWork, ListsTheProductsOfAPass) {
