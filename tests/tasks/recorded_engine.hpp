@@ -2,20 +2,25 @@
 
 #include "core/arena.hpp"
 #include "core/kernels/products/gemm.hpp"
+#include "data/huggingface/adapter_weights.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "nn/model.hpp"
+#include "nn/head.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
+#include "tests/support/arrays.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/single_step.hpp"
+#include "tests/support/worst.hpp"
 #include "train/engine/loop/training_step.hpp"
 #include "train/engine/models/initial_parameters.hpp"
 #include "train/engine/task.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -70,10 +75,59 @@ std::vector<Value> rows_of(const std::vector<std::size_t>& lengths, const std::v
   return taken;
 }
 
+/// Returns the samples of a recorded batch with token types, without its padding and labels.
+inline RecordedSamples read_recorded_segments(const data::SafetensorsFile& file) {
+  const auto mask = file.read_integer("attention_mask");
+  const auto ids = file.read_integer("input_ids"), types = file.read_integer("token_type_ids");
+  RecordedSamples samples;
+  const std::size_t count = file.find("attention_mask")->shape[0], padded = file.find("attention_mask")->shape[1];
+  std::vector<std::int32_t> tokens, segments;
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    const std::size_t before = tokens.size();
+    for (std::size_t i = sample * padded; i < (sample + 1) * padded && mask[i] != 0; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(ids[i]));
+      segments.push_back(static_cast<std::int32_t>(types[i]));
+    }
+    samples.lengths.push_back(tokens.size() - before);
+  }
+  samples.weights.assign(count, 1.0);
+  samples.fill = [tokens, segments, lengths = samples.lengths](std::span<const std::size_t> chosen, Batch& batch) {
+    batch.set_indices(nn::names::tokens, rows_of(lengths, tokens, chosen));
+    batch.set_indices(nn::names::segments, rows_of(lengths, segments, chosen));
+    batch.group_positions();
+  };
+  return samples;
+}
+
+/// Returns the directory of a recorded model: of an adapter, that of its base.
+inline std::filesystem::path model_folder(const std::filesystem::path& folder) {
+  return data::is_adapter_directory(folder / "adapter") ? folder / "base" : folder;
+}
 /// Returns the weight files of a recorded model: of an adapter, those of its base and its own.
 inline std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "adapter")) return {folder / "model.safetensors"};
-  return {folder / "base" / "model.safetensors", folder / "adapter" / "adapter_model.safetensors"};
+  std::vector<std::filesystem::path> files = {model_folder(folder) / "model.safetensors"};
+  if (model_folder(folder) != folder) files.push_back(folder / "adapter" / data::adapter_weights_file);
+  return files;
+}
+inline data::AdapterConfig read_recorded_adapter(const std::filesystem::path& folder) {
+  return data::read_adapter_config(FileReader(), folder / "adapter", [](const std::string&) {});
+}
+inline std::vector<data::TensorSpec> specs_of(const ParameterTable& table) {
+  std::vector<data::TensorSpec> specs;
+  for (const ParameterTensor& tensor : table.tensors()) specs.push_back({tensor.name, tensor.shape});
+  return specs;
+}
+/// Adds the recorded adapter to its base, if there is one.
+inline std::unique_ptr<nn::Model> with_adapter(const std::filesystem::path& folder, std::unique_ptr<nn::Model> base) {
+  if (model_folder(folder) == folder) return base;
+  const data::AdapterConfig config = read_recorded_adapter(folder);
+  nn::Adapters adapters;
+  for (const auto& [module, rank, scale] : data::adapter_targets(config, nn::linear_modules(base->table()))) {
+    adapters.layers.push_back({module, rank, static_cast<float>(scale)});
+  }
+  adapters.trained = data::trained_modules(config, data::modules_of(specs_of(base->table())));
+  base->adapt(adapters);
+  return base;
 }
 /// Returns the name in a parameter table of a tensor in these files, and in those of gradients and results.
 inline std::string table_name(std::string_view name) {
@@ -151,10 +205,35 @@ struct RecordedEngine {
     task.model().plan(prediction, shape, ParameterStore::Purpose::inference, nn::Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
+  /// Returns the tensors that are trained.
+  std::vector<std::size_t> trained() const {
+    std::vector<std::size_t> trained;
+    for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
+      if (store.table().tensor(row).group.trainable) trained.push_back(row);
+    }
+    return trained;
+  }
   nn::Pass pass() {
     nn::Pass pass{space, gemm, store, strategy->hooks(), arena};
     pass.recompute = recompute;
     return pass;
+  }
+  /// Runs forward and backward over all samples, for the mean of their losses by weight. Returns the losses.
+  Values train_once() {
+    Batch batch;
+    task.samples().assemble(batch);
+    strategy->begin_step(space);
+    const std::vector<double>& weights = task.samples().weights;
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const Vector<float> losses("test::losses", weights.size());
+    task.model().train(pass(), batch, static_cast<float>(1.0 / sum), losses);
+    return host_values(losses);
+  }
+  /// Returns the gradients of the tensors that are trained.
+  std::vector<Values> gradients() const {
+    std::vector<Values> all;
+    for (const std::size_t row : trained()) all.push_back(host_values(store.gradient(row)));
+    return all;
   }
   /// Repeats the AdamW steps of steps.json, and calls check(result, recorded) after each.
   template <class Check>
@@ -182,6 +261,76 @@ inline nlohmann::json read_recorded_json(const std::filesystem::path& path) {
   std::ifstream file(path);
   return nlohmann::json::parse(file);
 }
+
+/// Returns how far rounding moves the elements of a tensor with these gradients. AdamW divides a gradient by its size,
+/// so an error of 1e-6 of the largest gradient is a large share of the steps of elements with small ones.
+inline Values moved_by_rounding(std::span<const float> gradient, const nlohmann::json& steps) {
+  double rates = 0.0, largest = 0.0;
+  for (const auto& step : steps) rates += step["learning_rate"].get<double>();
+  for (const float value : gradient) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+  Values moved;
+  for (const float value : gradient) {
+    moved.push_back(rates * std::min(1.0, 1e-6 * largest / std::fabs(static_cast<double>(value))));
+  }
+  return moved;
+}
+
+/// Each test records its largest difference as a property.
+class RecordedReference : public testing::Test {
+ protected:
+  void TearDown() override { RecordProperty("worst", fmt::format("{:.2e}", worst_)); }
+  /// Expects that each element differs by at most 1e-5 of the largest element of `expected`, and by `more` (one for
+  /// each element, or none).
+  void compare(std::span<const double> actual, std::span<const float> expected, const std::string& what,
+               const Values& more = {}) {
+    ASSERT_EQ(actual.size(), expected.size()) << what;
+    double largest = 0.0;
+    for (const float value : expected) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double difference = std::fabs(actual[i] - static_cast<double>(expected[i]));
+      if (more.empty()) worst_ = worse_of(worst_, difference / largest);
+      ASSERT_LE(difference, 1e-5 * largest + (more.empty() ? 0.0 : more[i]))
+          << what << " element " << i << ": " << actual[i] << ", not " << expected[i];
+    }
+  }
+  /// Trains on all samples once, and compares the gradients.
+  template <class Engine>
+  void compare_gradients(const std::filesystem::path& folder, Engine& engine) {
+    const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
+    engine.train_once();
+    EXPECT_EQ(recorded.tensors().size(), engine.trained().size());
+    for (const std::size_t row : engine.trained()) {
+      const std::string& name = engine.store.table().tensor(row).name;
+      compare(host_values(engine.store.gradient(row)), read_recorded(recorded, name), name);
+    }
+  }
+  /// Repeats the recorded steps, and compares losses, norms and the trained tensors after them. `nearly_vanishes` names
+  /// tensors whose gradients have elements that are little more than rounding.
+  template <class Engine>
+  void compare_steps(
+      const std::filesystem::path& folder, Engine& engine,
+      const std::function<bool(const std::string&)>& nearly_vanishes = [](const std::string&) { return false; }) {
+    const auto steps = read_recorded_json(folder / "steps.json");
+    engine.repeat_steps(steps, [&](const train::StepResult& result, const nlohmann::json& recorded) {
+      compare(Values{result.loss}, std::vector{recorded["loss"].get<float>()}, "loss");
+      compare(Values{result.gradient_norm}, std::vector{recorded["gradient_norm"].get<float>()}, "gradient norm");
+    });
+    const data::SafetensorsFile gradients(FileReader(), folder / "gradients.safetensors");
+    const data::SafetensorsFile expected(FileReader(),
+                                         folder / fmt::format("after-{}-steps.safetensors", steps.size()));
+    for (const std::size_t row : engine.trained()) {
+      const std::string& name = engine.store.table().tensor(row).name;
+      const auto values = read_recorded(expected, name);
+      std::vector<float> actual(values.size());
+      engine.strategy->read_tensor(row, 0, actual);
+      compare(Values(actual.begin(), actual.end()), values, name,
+              nearly_vanishes(name) ? moved_by_rounding(read_recorded(gradients, name), steps) : Values());
+    }
+  }
+
+ private:
+  double worst_ = 0.0;
+};
 
 /// Calls check(folder, provider) for each recorded model of these families with each exact GEMM provider.
 template <class Check>

@@ -23,6 +23,12 @@ using families::DecoderShape;
 /// The folders of recorded members of the family, of those of which only a part is supervised, and of adapters.
 const std::vector<std::string> decoders = {"llama", "decoders", "sft", "lora"};
 
+/// False for the adapter of another family.
+bool is_decoder(const fs::path& folder) {
+  const auto config = read_recorded_json(model_folder(folder) / "config.json");
+  return config["architectures"][0].get<std::string>().ends_with("ForCausalLM");
+}
+
 /// Samples packed without padding. A label is the next token if that is supervised; the last token of a sample has
 /// none.
 struct RecordedTexts {
@@ -69,31 +75,14 @@ RecordedTexts read_recorded_texts(const fs::path& batch_file) {
   return texts;
 }
 
-std::unique_ptr<nn::Model> with_adapters(const fs::path& folder, std::unique_ptr<nn::Model> network) {
-  if (fs::exists(folder / "adapter")) {
-    const auto j = read_recorded_json(folder / "adapter" / "adapter_config.json");
-    nn::Adapters a;
-    const double alpha = j["lora_alpha"], r = j["r"];
-    for (const std::string& m : nn::linear_modules(network->table())) {
-      for (const auto& t : j["target_modules"]) {
-        if (m.ends_with("." + t.get<std::string>()))
-          a.layers.push_back({m, j["r"], float(j["use_rslora"] ? alpha / std::sqrt(r) : alpha / r)});
-      }
-    }
-    network->adapt(a);
-  }
-  return network;
-}
-fs::path model_folder(const fs::path& folder) { return fs::exists(folder / "base") ? folder / "base" : folder; }
-
 struct LlamaEngine : RecordedEngine<nn::Model> {
   LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
               nn::Recompute recompute = nn::Recompute::none)
       : RecordedEngine(folder, provider,
-                       with_adapters(folder, families::make_llama(shape_of(folder), Precision::float32)),
+                       with_adapter(folder, families::make_llama(shape_of(folder), Precision::float32)),
                        packed.samples(), recompute),
         texts(std::move(packed)),
-        logits_model(with_adapters(folder, make_llama_logits(shape_of(folder), Precision::float32))) {}
+        logits_model(with_adapter(folder, make_llama_logits(shape_of(folder), Precision::float32))) {}
   LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}
 
@@ -132,27 +121,15 @@ std::vector<float> without_padding(const RecordedTexts& texts, const data::Safet
   return packed;
 }
 
-/// Each test records its largest difference as a property.
-class LlamaReference : public testing::Test {
+class LlamaReference : public RecordedReference {
  protected:
-  void TearDown() override { RecordProperty("worst", fmt::format("{:.2e}", worst_)); }
-  /// Expects that each element differs by at most 1e-5 of the largest element of `expected`, and by `more` (one for
-  /// each element, or none).
-  void compare(std::span<const double> actual, std::span<const float> expected, const std::string& what,
-               const Values& more = {}) {
-    ASSERT_EQ(actual.size(), expected.size()) << what;
-    double largest = 0.0;
-    for (const float value : expected) largest = std::max(largest, std::fabs(static_cast<double>(value)));
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const double difference = std::fabs(actual[i] - static_cast<double>(expected[i]));
-      if (more.empty()) worst_ = worse_of(worst_, difference / largest);
-      ASSERT_LE(difference, 1e-5 * largest + (more.empty() ? 0.0 : more[i]))
-          << what << " element " << i << ": " << actual[i] << ", not " << expected[i];
-    }
+  /// Calls check(folder, provider) for each recorded member of the family with each exact GEMM provider.
+  template <class Check>
+  void for_each_decoder(const Check& check) {
+    for_each_recorded(decoders, [&](const fs::path& folder, const std::string& provider) {
+      if (is_decoder(folder)) check(folder, provider);
+    });
   }
-
- private:
-  double worst_ = 0.0;
 };
 
 /// Returns the loss of each row, from batches in which only that row has a label.
@@ -170,7 +147,7 @@ Values token_losses(LlamaEngine& engine, const RecordedTexts& texts) {
 }
 
 TEST_F(LlamaReference, LogitsAndLosses) {
-  for_each_recorded(decoders, [&](const fs::path& folder, const std::string& provider) {
+  for_each_decoder([&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
     const RecordedTexts& texts = engine.texts;
     const data::SafetensorsFile recorded(FileReader(), folder / "outputs.safetensors");
@@ -182,95 +159,57 @@ TEST_F(LlamaReference, LogitsAndLosses) {
   });
 }
 
-/// The losses of the samples and the gradients of one training pass.
-struct LlamaGradients {
-  Values losses;
-  std::vector<Values> rows;
-  bool operator==(const LlamaGradients&) const = default;
-};
-
-LlamaGradients train_once(LlamaEngine& engine) {
-  const RecordedTexts& texts = engine.texts;
-  Batch batch;
-  engine.task.samples().assemble(batch);
-  engine.strategy->begin_step(engine.space);
-  const Vector<float> losses("test::losses", texts.lengths.size());
-  engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(texts.predicted()), losses);
-  LlamaGradients result{host_values(losses), {}};
-  const ParameterTable& table = engine.store.table();
-  for (std::size_t row = 0; row < table.tensors().size(); ++row) {
-    result.rows.push_back(table.tensor(row).group.trainable ? host_values(engine.store.gradient(row)) : Values());
-  }
-  return result;
-}
-
-std::vector<std::size_t> trained_tensors(const LlamaEngine& engine) {
-  const auto tensors = engine.store.table().tensors();
-  std::vector<std::size_t> trained;
-  for (std::size_t row = 0; row < tensors.size(); ++row) {
-    if (tensors[row].group.trainable) trained.push_back(row);
-  }
-  return trained;
-}
-
 TEST_F(LlamaReference, Gradients) {
-  for_each_recorded(decoders, [&](const fs::path& folder, const std::string& provider) {
+  for_each_decoder([&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
-    const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
-    const LlamaGradients gradients = train_once(engine);
-    EXPECT_EQ(recorded.tensors().size(), trained_tensors(engine).size());
-    for (const std::size_t row : trained_tensors(engine)) {
-      const std::string& name = engine.store.table().tensor(row).name;
-      compare(gradients.rows[row], read_recorded(recorded, name), name);
+    compare_gradients(folder, engine);
+  });
+}
+
+/// The weights of an adapter's base with the adapter in them.
+TEST_F(LlamaReference, LogitsOfMergedAdapters) {
+  for_each_decoder([&](const fs::path& folder, const std::string& provider) {
+    if (model_folder(folder) == folder) return;
+    LlamaEngine engine(model_folder(folder), provider, read_recorded_texts(folder / "batch.safetensors"));
+    const ParameterTable& table = engine.store.table();
+    const data::MergedAdapter adapter(FileReader(), folder / "adapter", read_recorded_adapter(folder),
+                                      nn::linear_modules(table), specs_of(table));
+    const data::SafetensorsFile base(FileReader(), model_folder(folder) / "model.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "merged.safetensors");
+    for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+      const ParameterTensor& tensor = table.tensor(row);
+      const std::vector<float> own = base.read_float(tensor.name);
+      std::vector<float> values(own.size());
+      adapter.merged({tensor.name, tensor.shape}, [&](std::size_t first, std::span<float> read) {
+        std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(first), read.size(), read.begin());
+      })(0, values);
+      compare(Values(values.begin(), values.end()), recorded.read_float(tensor.name), tensor.name);
+      engine.strategy->write_tensor(row, values);
     }
+    engine.strategy->sync_parameters(engine.space, ChangedUnits::all);
+    const data::SafetensorsFile outputs(FileReader(), folder / "outputs.safetensors");
+    compare(engine.logits(engine.texts), without_padding(engine.texts, outputs, "merged_logits"), "logits");
   });
 }
 
 TEST_F(LlamaReference, RecomputationChangesNoBit) {
-  for_each_recorded(decoders, [&](const fs::path& folder, const std::string& provider) {
+  for_each_decoder([&](const fs::path& folder, const std::string& provider) {
     LlamaEngine kept(folder, provider);
-    const LlamaGradients expected = train_once(kept);
+    const Values losses = kept.train_once();
     for (const nn::Recompute recompute : {nn::Recompute::attention, nn::Recompute::layer}) {
       LlamaEngine engine(folder, provider, recompute);
-      EXPECT_EQ(train_once(engine), expected) << nn::to_string(recompute);
+      EXPECT_EQ(engine.train_once(), losses) << nn::to_string(recompute);
+      EXPECT_EQ(engine.gradients(), kept.gradients()) << nn::to_string(recompute);
       EXPECT_LT(engine.arena.capacity(), kept.arena.capacity()) << nn::to_string(recompute);
     }
   });
 }
 
-/// Returns how far rounding moves the elements of a tensor with these gradients. AdamW divides a gradient by its size,
-/// so an error of 1e-6 of the largest gradient is a large share of the steps of elements with small ones.
-Values moved_by_rounding(std::span<const float> gradient, const nlohmann::json& steps) {
-  double rates = 0.0, largest = 0.0;
-  for (const auto& step : steps) rates += step["learning_rate"].get<double>();
-  for (const float value : gradient) largest = std::max(largest, std::fabs(static_cast<double>(value)));
-  Values moved;
-  for (const float value : gradient) {
-    moved.push_back(rates * std::min(1.0, 1e-6 * largest / std::fabs(static_cast<double>(value))));
-  }
-  return moved;
-}
-
 TEST_F(LlamaReference, AdamWSteps) {
-  for_each_recorded(decoders, [&](const fs::path& folder, const std::string& provider) {
+  for_each_decoder([&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
-    const auto steps = read_recorded_json(folder / "steps.json");
-    engine.repeat_steps(steps, [&](const train::StepResult& result, const nlohmann::json& recorded) {
-      compare(Values{result.loss}, std::vector{recorded["loss"].get<float>()}, "loss");
-      compare(Values{result.gradient_norm}, std::vector{recorded["gradient_norm"].get<float>()}, "gradient norm");
-    });
-    const data::SafetensorsFile gradients(FileReader(), folder / "gradients.safetensors");
-    const data::SafetensorsFile expected(FileReader(),
-                                         folder / fmt::format("after-{}-steps.safetensors", steps.size()));
-    for (const std::size_t row : trained_tensors(engine)) {
-      const std::string& name = engine.store.table().tensor(row).name;
-      const auto values = read_recorded(expected, name);
-      std::vector<float> actual(values.size());
-      engine.strategy->read_tensor(row, 0, actual);
-      const bool nearly_vanishes = name.ends_with("k_proj.bias");  // the gradients of slow frequencies
-      compare(Values(actual.begin(), actual.end()), values, name,
-              nearly_vanishes ? moved_by_rounding(read_recorded(gradients, name), steps) : Values());
-    }
+    // The gradients of slow frequencies nearly vanish.
+    compare_steps(folder, engine, [](const std::string& name) { return name.ends_with("k_proj.bias"); });
   });
 }
 
@@ -299,6 +238,7 @@ TEST_F(LlamaReference, GreedyContinuationsThroughTheCacheAreThoseWithoutIt) {
   constexpr std::size_t count = 30;
   for (const std::string& family : decoders) {
     for (const fs::path& folder : recorded_models(family)) {
+      if (model_folder(folder) != folder) continue;  // generation merges adapters
       SCOPED_TRACE(folder.string());
       const families::LlamaShape shape = LlamaEngine::shape_of(folder);
       std::vector<std::int32_t> prompt;

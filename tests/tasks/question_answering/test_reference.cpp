@@ -23,26 +23,11 @@ std::vector<std::int32_t> integers_of(const data::SafetensorsFile& file, const c
 /// Reads the recorded batch, without its padding.
 tests::RecordedSamples read_batch(const fs::path& path) {
   const data::SafetensorsFile file(FileReader(), path);
-  const auto mask = file.read_integer("attention_mask");
-  const auto ids = file.read_integer("input_ids"), types = file.read_integer("token_type_ids");
-  tests::RecordedSamples samples;
-  const std::size_t count = file.find("attention_mask")->shape[0], padded = file.find("attention_mask")->shape[1];
-  std::vector<std::int32_t> tokens, segments;
-  for (std::size_t sample = 0; sample < count; ++sample) {
-    const std::size_t before = tokens.size();
-    for (std::size_t i = sample * padded; i < (sample + 1) * padded && mask[i] != 0; ++i) {
-      tokens.push_back(static_cast<std::int32_t>(ids[i]));
-      segments.push_back(static_cast<std::int32_t>(types[i]));
-    }
-    samples.lengths.push_back(tokens.size() - before);
-  }
-  samples.weights.assign(count, 1.0);
-  samples.fill = [tokens, segments, lengths = samples.lengths, ones = std::vector<std::size_t>(count, 1),
+  tests::RecordedSamples samples = tests::read_recorded_segments(file);
+  samples.fill = [fill = samples.fill, ones = std::vector<std::size_t>(samples.lengths.size(), 1),
                   starts = integers_of(file, "start_positions"),
                   ends = integers_of(file, "end_positions")](std::span<const std::size_t> chosen, Batch& batch) {
-    batch.set_indices(names::tokens, tests::rows_of(lengths, tokens, chosen));
-    batch.set_indices(names::segments, tests::rows_of(lengths, segments, chosen));
-    batch.group_positions();
+    fill(chosen, batch);
     batch.set(names::start_labels, std::span<const std::int32_t>(tests::rows_of(ones, starts, chosen)));
     batch.set(names::end_labels, std::span<const std::int32_t>(tests::rows_of(ones, ends, chosen)));
   };
