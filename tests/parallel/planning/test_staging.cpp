@@ -7,7 +7,6 @@
 #include "tests/parallel/sharding/strategy_run.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,9 +52,8 @@ void sum_results(StrategyRun& run, std::size_t samples) {
 }
 
 /// Returns the largest image memory of a rank after a run of the steps that a plan replays.
-std::size_t staging_of_run(const UnitExchanges& exchanges, const StagedRun& staged,
-                           const std::set<std::string>& frozen = {}) {
-  const ParameterTable table = make_four_units();
+std::size_t staging_of_run(const UnitExchanges& exchanges, const StagedRun& staged, const FrozenNames& frozen = {}) {
+  const ParameterTable table = make_four_units(frozen);
   RanksOnNodes on_nodes(std::vector<std::size_t>(tests::launch().world().size(), 0));
   const auto load = [&](ShardingStrategy& strategy) {
     if (strategy.copies().size() > 1) load_in_pieces(strategy, table);
@@ -79,11 +77,11 @@ void expect_staging(const StrategySettings& strategy, Precision precision) {
   for (const bool evaluates : {false, true}) {
     // Few losses need a block that nothing else can use; many may use one of gradients.
     const StagedRun staged{.loaded_piece = loaded_piece, .evaluates = evaluates, .samples = evaluates ? 2000u : 3u};
-    for (const std::set<std::string>& frozen : frozen_units) {
+    for (const FrozenNames& frozen : frozen_units) {
       const ParameterTable table = make_four_units(frozen);
       const UnitExchanges exchanges{strategy, shards, ranks / shards, precision, table};
       EXPECT_EQ(staging_of_run(exchanges, staged, frozen), staging_bytes(exchanges, staged))
-          << evaluates << ", frozen: " << fmt::format("{}", fmt::join(frozen, ", "));
+          << evaluates << ", frozen: " << frozen.text();
     }
   }
 }

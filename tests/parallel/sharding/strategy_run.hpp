@@ -6,6 +6,8 @@
 #include "tests/support/arrays.hpp"
 #include "tests/support/launch.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,23 +24,54 @@ namespace mylos::parallel {
 using tests::host_values;
 using tests::Values;
 
-/// Returns a table of four units. The last unit also reads the tensors of the first. Units and tensors named in
-/// `frozen` are frozen.
-inline ParameterTable make_four_units(const std::set<std::string>& frozen = {}) {
+/// The units and tensors that are frozen, by name.
+struct FrozenNames {
+  std::set<std::string> names = {};
+  bool adapted = false;  ///< adapters are trained beside them, so that they have no master weights
+
+  bool contain(const ParameterTable& table, const ParameterTensor& tensor) const {
+    return names.contains(tensor.name) || names.contains(table.units()[tensor.unit].name);
+  }
+  std::string text() const { return fmt::format("{}{}", fmt::join(names, ", "), adapted ? ", adapted" : ""); }
+};
+
+/// Returns the tensor of an adapter that is added to a unit.
+inline ParameterTensor adapter_tensor(const std::string& name, std::size_t unit, std::size_t size) {
+  ParameterTensor tensor;
+  tensor.name = name;
+  tensor.shape = {size};
+  tensor.size = size;
+  tensor.unit = unit;
+  tensor.adapter = AdapterRule{};
+  return tensor;
+}
+
+/// Returns a table of four units. The last unit also reads the tensors of the first. The first and the third may have
+/// adapters.
+inline ParameterTable make_four_units(const FrozenNames& frozen = {}) {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {700}, {}, {.decay = false});
   builder.unit("second").tensor("weight", {50, 100}, {});
   builder.unit("third").tensor("bias", {10}, {});
   builder.unit("last").tensor("out", {2048}, {}).borrow("first");
   ParameterTable table = builder.build();
-  table.freeze([&](const ParameterTensor& tensor) {
-    return frozen.contains(tensor.name) || frozen.contains(table.units()[tensor.unit].name);
-  });
+  const auto is_frozen = [&](const ParameterTensor& tensor) { return frozen.contain(table, tensor); };
+  if (frozen.adapted) {
+    table.adapt({adapter_tensor("words.lora", 0, 900), adapter_tensor("bias.lora", 2, 1300)}, is_frozen);
+  } else {
+    table.freeze(is_frozen);
+  }
   return table;
 }
 /// The frozen units or tensors of each run: none; a unit that backward passes go through; all units below the last,
-/// which borrows from one of them; most tensors of the borrowed unit, and a whole unit.
-inline const std::set<std::string> frozen_units[] = {{}, {"second"}, {"first", "second", "third"}, {"words", "second"}};
+/// which borrows from one of them; most tensors of the borrowed unit, and a whole unit. Then all tensors beside
+/// adapters, and most.
+inline const FrozenNames frozen_units[] = {{},
+                                           {{"second"}},
+                                           {{"first", "second", "third"}},
+                                           {{"words", "second"}},
+                                           {{"first", "second", "third", "last"}, true},
+                                           {{"words", "second"}, true}};
 
 /// Returns small integers, so that every sum is exact in every type.
 inline float small_gradient(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i) {
@@ -54,7 +87,7 @@ class StrategyRun {
   /// `world` contains all ranks. `load` is called when the master weights are set, before values are made of them.
   StrategyRun(const StrategySettings& settings, Precision precision, std::size_t group = 2,
               Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {},
-              const std::set<std::string>& frozen = {})
+              const FrozenNames& frozen = {})
       : settings_(settings),
         table_(make_four_units(frozen)),
         mesh_(world, ranks_that_split(settings.kind, group, world.size())),

@@ -4,7 +4,6 @@
 #include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 /// Compares every mode with known sums, on one, two, three and four ranks.
@@ -84,18 +83,18 @@ TEST(ShardingStrategies, UpdatesRoundTheirValues) {
   });
 }
 
-/// Calls check(settings, precision, frozen) with the names of frozen units.
+/// Calls check(settings, precision, frozen) with what is frozen.
 template <class Check>
 void for_each_frozen(const Check& check) {
-  for (const std::set<std::string>& frozen : frozen_units) {
-    SCOPED_TRACE(fmt::format("frozen: {}", fmt::join(frozen, ", ")));
+  for (const FrozenNames& frozen : frozen_units) {
+    SCOPED_TRACE("frozen: " + frozen.text());
     for_each_setting(
         [&](const StrategySettings& settings, Precision precision) { check(settings, precision, frozen); });
   }
 }
 
 TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
-  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const FrozenNames& frozen) {
     StrategyRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
     for (std::size_t unit = 0; unit < run.table().units().size(); ++unit) {
       std::vector<int> times(run.table().units()[unit].size);
@@ -117,7 +116,7 @@ TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
 }
 
 TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
-  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const FrozenNames& frozen) {
     StrategyRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
     for (std::size_t step = 0; step < 2; ++step) {
       run.step(step);
@@ -133,8 +132,32 @@ TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
   });
 }
 
+/// Values of a model that is adapted have the compute type only. They are widened when they are read.
+TEST(ShardingStrategies, FrozenUnitsBesideAdaptersHaveNoMasterWeights) {
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const FrozenNames& frozen) {
+    if (settings.micro_batches > 1) return;
+    const auto load = [](ShardingStrategy& strategy) {
+      strategy.write_tensor(0, std::vector<float>(3000, 1.0f + 0x1p-12f));
+    };
+    StrategyRun run(settings, precision, 2, tests::launch().world(), load, frozen);
+    const bool has_narrow = frozen.adapted && precision != Precision::float32;
+    for (const ParameterSlice& part : run.strategy().slices()) {
+      const bool is_narrow = has_narrow && !run.table().units()[part.unit].trained;
+      EXPECT_EQ(part.master.size(), is_narrow ? 0u : part.end - part.begin) << run.table().units()[part.unit].name;
+      if (!is_narrow) continue;
+      ASSERT_NE(part.rounded, nullptr);
+      EXPECT_EQ(part.rounded->values.size(), (part.end - part.begin) * bytes_of(precision));
+    }
+    run.expect_values_of_master_weights();
+    std::vector<float> words(3000);
+    run.strategy().read_tensor(0, 0, words);
+    const bool is_rounded = has_narrow && !run.table().tensor(0).group.trainable;
+    EXPECT_EQ(words, std::vector<float>(3000, is_rounded ? 1.0f : 1.0f + 0x1p-12f));
+  });
+}
+
 TEST(ShardingStrategies, OptimizersHaveNoStateOfFrozenTensors) {
-  StrategyRun run({}, Precision::float32, 2, tests::launch().world(), {}, {"second", "words"});
+  StrategyRun run({}, Precision::float32, 2, tests::launch().world(), {}, {{"second", "words"}});
   const auto optimizer = nn::make_optimizer({}, run.table(), run.strategy().slices());
   std::vector<std::size_t> slots;
   for (std::size_t i = 0; i < run.strategy().slices().size(); ++i) slots.push_back(optimizer->slot(0, i).size());
@@ -142,7 +165,7 @@ TEST(ShardingStrategies, OptimizersHaveNoStateOfFrozenTensors) {
 }
 
 TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
-  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const FrozenNames& frozen) {
     const ParameterTable table = make_four_units(frozen);
     const std::size_t ranks = tests::launch().world().size();
     Mesh mesh(tests::launch().world(), ranks_that_split(settings.kind, 2, ranks));

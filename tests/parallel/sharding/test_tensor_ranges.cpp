@@ -1,7 +1,8 @@
 #include "parallel/sharding/sharding_strategy.hpp"
-#include "tests/support/launch.hpp"
+#include "tests/parallel/sharding/strategy_run.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -18,15 +19,19 @@ using ::testing::HasSubstr;
 constexpr StrategyKind all_kinds[] = {StrategyKind::replicated, StrategyKind::sharded_optimizer,
                                       StrategyKind::sharded_gradients, StrategyKind::sharded, StrategyKind::hybrid};
 
-/// Returns a table with tensors that the slices of a unit divide, and others that they do not.
-ParameterTable rows_table() {
+/// Returns a table with tensors that the slices of a unit divide, and others that they do not. The first unit may have
+/// an adapter, and then all else is frozen.
+ParameterTable rows_table(bool adapted) {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {7}, {}, {.decay = false});
   builder.unit("second").tensor("weight", {50, 100}, {}).tensor("out", {2048}, {});
-  return builder.build();
+  ParameterTable table = builder.build();
+  if (adapted) table.adapt({adapter_tensor("words.lora", 0, 1500)}, [](const ParameterTensor&) { return true; });
+  return table;
 }
 
-float value_of(std::size_t tensor, std::size_t i) { return static_cast<float>(10000 * tensor + i); }
+/// Exact in 16 bits, so that values need no master weights.
+float value_of(std::size_t tensor, std::size_t i) { return static_cast<float>((37 * tensor + i) % 251); }
 
 std::vector<float> values_of(std::size_t tensor, std::size_t first, std::size_t count) {
   std::vector<float> values(count);
@@ -35,8 +40,9 @@ std::vector<float> values_of(std::size_t tensor, std::size_t first, std::size_t 
 }
 
 struct Rows {
-  explicit Rows(StrategyKind kind, Precision precision = Precision::float32)
-      : mesh(tests::launch().world(), ranks_that_split(kind, 2, tests::launch().world().size())),
+  explicit Rows(StrategyKind kind, Precision precision = Precision::float32, bool adapted = false)
+      : table(rows_table(adapted)),
+        mesh(tests::launch().world(), ranks_that_split(kind, 2, tests::launch().world().size())),
         store(table, precision, ParameterStore::Purpose::training, store_layout(kind, mesh.shard().size())),
         strategy(make_sharding_strategy({.kind = kind}, mesh, store)) {}
 
@@ -50,12 +56,13 @@ struct Rows {
     }
   }
 
-  ParameterTable table = rows_table();
+  ParameterTable table;
   Mesh mesh;
   ParameterStore store;
   std::unique_ptr<ShardingStrategy> strategy;
 };
 
+/// Calls check(kind) for every mode that is possible with this number of ranks.
 template <class Check>
 void for_each_kind(const Check& check) {
   for (const StrategyKind kind : all_kinds) {
@@ -63,6 +70,19 @@ void for_each_kind(const Check& check) {
     SCOPED_TRACE(std::string(to_string(kind)));
     check(kind);
   }
+}
+
+/// Calls check(tensors, element) for every mode, with adapters and without.
+template <class Check>
+void for_each_layout(const Check& check) {
+  for_each_kind([&](StrategyKind kind) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+      for (const bool adapted : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}{}", to_string(precision), adapted ? ", adapted" : ""));
+        check(Rows(kind, precision, adapted));
+      }
+    }
+  });
 }
 
 TEST(TensorRanges, OfAGroupAreDisjointAndAllOfARow) {
@@ -85,16 +105,31 @@ TEST(TensorRanges, OfAGroupAreDisjointAndAllOfARow) {
 }
 
 TEST(TensorRanges, OwnedElementsAreAllThatARankNeeds) {
-  for_each_kind([](StrategyKind kind) {
-    for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
-      const Rows tensors(kind, precision);
-      tensors.fill(617);
-      for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
-        const std::size_t size = tensors.table.tensor(tensor).size;
-        std::vector<float> values(size);
-        tensors.strategy->read_tensor(tensor, 0, values);
-        EXPECT_EQ(values, values_of(tensor, 0, size)) << tensors.table.tensor(tensor).name;
+  for_each_layout([](const Rows& tensors) {
+    tensors.fill(617);
+    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+      const std::size_t size = tensors.table.tensor(tensor).size;
+      std::vector<float> values(size);
+      tensors.strategy->read_tensor(tensor, 0, values);
+      EXPECT_EQ(values, values_of(tensor, 0, size)) << tensors.table.tensor(tensor).name;
+    }
+  });
+}
+
+/// Of the ranks that own the same elements, one has them: the others get them in pieces.
+TEST(TensorRanges, AreCopiedFromOneOfTheirOwners) {
+  for_each_layout([](const Rows& tensors) {
+    Communicator& copies = tensors.strategy->copies();
+    const std::size_t from = copies.size() - 1, piece = 617;
+    if (copies.rank() == from) tensors.fill(100000);
+    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+      const TensorRange owned = tensors.strategy->owned_range(tensor);
+      for (std::size_t first = owned.begin; first < owned.end; first += piece) {
+        tensors.strategy->copy_tensor(tensor, first, std::min(piece, owned.end - first), from);
       }
+      std::vector<float> values(tensors.table.tensor(tensor).size);
+      tensors.strategy->read_tensor(tensor, 0, values);
+      EXPECT_EQ(values, values_of(tensor, 0, values.size())) << tensors.table.tensor(tensor).name;
     }
   });
 }
@@ -112,8 +147,7 @@ TEST(TensorRanges, ElementsThatARankDoesNotOwnAreLeftOut) {
 }
 
 TEST(TensorRanges, AnyRankGathersAndEveryElementIsSentOnceAtMost) {
-  for_each_kind([](StrategyKind kind) {
-    const Rows tensors(kind);
+  for_each_layout([](const Rows& tensors) {
     tensors.fill(100000);
     Communicator& world = tests::launch().world();
     const std::size_t group_size = tensors.mesh.shard().size();
