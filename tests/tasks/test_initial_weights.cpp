@@ -20,6 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -55,8 +56,9 @@ void write_language_model(const fs::path& directory, Precision precision) {
                          {.precision = precision});
 }
 
-std::unique_ptr<Task> language_task(const fs::path& directory) {
+std::unique_ptr<Task> language_task(const fs::path& directory, std::size_t rank) {
   RunConfig run;
+  run.task.adapters.rank = rank;
   run.task.model = directory / "model";
   run.task.train = directory / "train.jsonl";
   run.task.batch = 1;
@@ -70,8 +72,9 @@ void write_squad_model(const fs::path& directory, Precision) {
   tests::write_file(directory / "train.json", tests::tiny_questions());
 }
 
-std::unique_ptr<Task> squad_task(const fs::path& directory) {
+std::unique_ptr<Task> squad_task(const fs::path& directory, std::size_t rank) {
   RunConfig run;
+  run.task.adapters.rank = rank;
   run.task.model = directory / "model";
   run.task.train = directory / "train.json";
   run.task.batch = 1;
@@ -83,9 +86,10 @@ std::unique_ptr<Task> squad_task(const fs::path& directory) {
 struct Family {
   const char* name;
   void (*write)(const fs::path& directory, Precision precision);
-  std::unique_ptr<Task> (*make)(const fs::path& directory);
+  std::unique_ptr<Task> (*make)(const fs::path& directory, std::size_t rank);
   Precision precision;
-  const char* drawn;  ///< prefix of the tensors that the file lacks; empty if it has all
+  const char* drawn;     ///< prefix of the tensors that the file lacks; empty if it has all
+  std::size_t rank = 0;  ///< of adapters, which are drawn
 };
 
 class InitialWeights : public testing::TestWithParam<Family> {
@@ -97,13 +101,14 @@ class InitialWeights : public testing::TestWithParam<Family> {
   static parallel::Communicator& world() { return tests::launch().world(); }
   static bool is_drawn(const ParameterTensor& tensor) {
     const std::string prefix = GetParam().drawn;
-    return !prefix.empty() && tensor.name.starts_with(prefix);
+    return tensor.adapter || (!prefix.empty() && tensor.name.starts_with(prefix));
   }
 
+  std::unique_ptr<Task> make() const { return GetParam().make(directory_, GetParam().rank); }
   void SetUp() override {
     if (world().rank() == 0) GetParam().write(directory_, GetParam().precision);
     world().barrier("a written model");
-    task_ = GetParam().make(directory_);
+    task_ = make();
   }
   void TearDown() override {
     task_.reset();
@@ -133,7 +138,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(FileReader(), weights_);
   for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
-    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, strategy), store, strategy);
+    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, strategy).pieces, store, strategy);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -159,7 +164,7 @@ TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
       all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
-    const std::vector<train::FilledPiece> filled = train::fill_parameters(FileReader(), *task_, seed, store, strategy);
+    const auto filled = train::fill_parameters(FileReader(), *task_, seed, store, strategy).pieces;
     const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
     EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
     const auto together = static_cast<std::uint64_t>(parallel::sum(world(), static_cast<double>(taken)));
@@ -175,8 +180,7 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
     const FileCopies headers = train::copy_weight_headers(world(), *task_);
     const std::uint64_t before = *tests::bytes_read();
-    const std::vector<train::FilledPiece> filled =
-        train::fill_parameters(FileReader(headers), *task_, seed, store, strategy);
+    const auto filled = train::fill_parameters(FileReader(headers), *task_, seed, store, strategy).pieces;
     const std::uint64_t taken = *tests::bytes_read() - before;
     std::uint64_t own = 0;  // bytes of values in the file
     for (const train::FilledPiece& piece : filled) {
@@ -190,6 +194,35 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   });
 }
 
+/// Returns the checksum of the frozen values beside adapters, as one process reads all of them.
+std::uint64_t checksum_in_one_process(const Task& task, std::uint64_t seed_of_drawn) {
+  ParameterStore store(task.model().table(), Precision::bfloat16, ParameterStore::Purpose::training);
+  const auto strategy = parallel::make_single_process_strategy(store);
+  return train::fill_parameters(FileReader(), task, seed_of_drawn, store, *strategy).adapted_checksum;
+}
+
+TEST_P(InitialWeights, ChecksumsOfAdaptedModelsDependOnTheirValuesAlone) {
+  const std::uint64_t whole = checksum_in_one_process(*task_, seed);
+  EXPECT_EQ(whole != 0, GetParam().rank > 0);
+  EXPECT_EQ(checksum_in_one_process(*task_, seed + 1), whole) << "adapters do not count";
+  for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
+    std::uint64_t sum = 0;
+    const auto mine = train::fill_parameters(FileReader(), *task_, seed, store, strategy).adapted_checksum;
+    for (const std::int64_t part : parallel::gather(world(), std::bit_cast<std::int64_t>(mine))) {
+      sum += std::bit_cast<std::uint64_t>(part);
+    }
+    EXPECT_EQ(sum, whole);
+  });
+  world().barrier("weights that every rank has read");
+  if (world().rank() == 0) {
+    std::string bytes = tests::read_file(weights_);
+    bytes[bytes.size() - bytes_of(GetParam().precision)] ^= 1;  // the last bit of the last value
+    tests::write_file(weights_, bytes);
+  }
+  world().barrier("a changed file");
+  EXPECT_EQ(checksum_in_one_process(*make(), seed) != whole, GetParam().rank > 0);
+}
+
 TEST_P(InitialWeights, AreNotDrawnWhereTheFileLacksALayer) {
   world().barrier("models that every rank has read");
   if (world().rank() == 0) {
@@ -199,7 +232,7 @@ TEST_P(InitialWeights, AreNotDrawnWhereTheFileLacksALayer) {
     tests::write_file(path, config.dump());
   }
   world().barrier("a model of more layers");
-  const auto task = GetParam().make(directory_);
+  const auto task = make();
   const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) {});
   EXPECT_THAT(tests::error_of([&] { task->initial_values(FileReader(), nothing); }),
               testing::ContainsRegex("the weights in .* lack [0-9]+ of [0-9]+ tensors: .*[.]3[.]"));
@@ -209,7 +242,9 @@ INSTANTIATE_TEST_SUITE_P(
     Of, InitialWeights,
     testing::Values(Family{"language_modeling", write_language_model, language_task, Precision::float32, ""},
                     Family{"language_modeling_bfloat16", write_language_model, language_task, Precision::bfloat16, ""},
-                    Family{"question_answering", write_squad_model, squad_task, Precision::float32, "qa_outputs."}),
+                    Family{"adapted_bfloat16", write_language_model, language_task, Precision::bfloat16, "", 3},
+                    Family{"question_answering", write_squad_model, squad_task, Precision::float32, "qa_outputs."},
+                    Family{"adapted_answering", write_squad_model, squad_task, Precision::float32, "qa_outputs.", 2}),
     [](const auto& family) { return std::string(family.param.name); });
 
 }  // namespace
