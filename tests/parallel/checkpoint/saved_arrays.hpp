@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Parameters of several sizes, and a rank's arrays of them as each sharding strategy distributes them.
@@ -26,6 +27,22 @@ inline ParameterTable saved_table() {
 inline ParameterTable frozen_table() {
   ParameterTable table = saved_table();
   table.freeze([](const ParameterTensor& tensor) { return tensor.unit == 0 || tensor.name == "layer.bias"; });
+  return table;
+}
+
+/// Returns saved_table with an adapter in two units, and all else frozen.
+inline ParameterTable adapted_table() {
+  ParameterTable table = saved_table();
+  std::vector<ParameterTensor> adapters;
+  for (const std::size_t unit : {0, 1}) {
+    ParameterTensor adapter{.name = unit == 0 ? "embeddings.lora_A" : "layer.lora_A"};
+    adapter.shape = {unit == 0 ? std::size_t{300} : std::size_t{1}, 7};
+    adapter.size = adapter.shape[0] * adapter.shape[1];
+    adapter.unit = unit;
+    adapter.adapter = AdapterRule{};
+    adapters.push_back(adapter);
+  }
+  table.adapt(std::move(adapters), [](const ParameterTensor&) { return true; });
   return table;
 }
 
@@ -59,7 +76,8 @@ class SavedArrays {
         arrays_.held.push_back({unit, rank * part, (rank + 1) * part});
       }
       for (parallel::CheckpointGroup& group : arrays_.groups) {
-        group.parts.emplace_back("test::part", arrays_.held.back().end - arrays_.held.back().begin);
+        const bool is_held = table.units()[unit].has_master;
+        group.parts.emplace_back("test::part", is_held ? arrays_.held.back().end - arrays_.held.back().begin : 0);
       }
     }
     for (const ParameterTensor& tensor : table.state_tensors()) arrays_.state.emplace_back("test::state", tensor.size);

@@ -82,14 +82,15 @@ class CheckpointRanks : public ::testing::Test {
     load_checkpoint(ranks, file, loaded.arrays());
     return loaded.differing(step);
   }
+  /// Saves on any number of ranks, and reads on any other.
+  void expect_any_number_reads();
 
   std::optional<tests::SharedDirectory> directory_;
   fs::path path_;
   ParameterTable table_ = tests::saved_table();
 };
 
-// Peers reject a checkpoint of another number of ranks (DeepSpeed 2898, torchtitan 811).
-TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
+void CheckpointRanks::expect_any_number_reads() {
   std::size_t step = 0;
   for (const Spread writes : {Spread::replicated, Spread::sharded}) {
     for (std::size_t writers = 1; writers <= world().size(); ++writers) {
@@ -108,6 +109,14 @@ TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
       on_first_rank(world(), [&] { verify_checkpoint(file); });
     }
   }
+}
+
+// Peers reject a checkpoint of another number of ranks (DeepSpeed 2898, torchtitan 811).
+TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) { expect_any_number_reads(); }
+
+TEST_F(CheckpointRanks, AnyNumberReadsTheAdaptersThatAnyNumberWrote) {
+  table_ = tests::adapted_table();
+  expect_any_number_reads();
 }
 
 // Frozen values are read from a file that another number of ranks wrote, also after some of them have saved again.

@@ -26,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 using tests::error_of;
 using tests::read_file;
 using tests::SavedArrays;
@@ -116,6 +117,25 @@ TEST_F(FrozenValues, ChangeNothingInACheckpointWithoutThem) {
   const std::string with = contents_of(save(1, frozen).file);
   EXPECT_EQ(contents_of(save_to(checkpoints_, 1, nullptr).file), with);
   EXPECT_THAT(names(), ElementsAre("latest", "step-000001.h5"));
+}
+
+/// Those of a model that is adapted are where the model is. A checkpoint of all of it has other tensors.
+TEST_F(FrozenValues, BesideAdaptersStandInNoFile) {
+  FrozenFile frozen;
+  save(1, frozen);
+  fs::rename(at("step-000001.h5"), at("whole.h5"));
+  table_ = tests::adapted_table();
+  EXPECT_EQ(save(2, frozen).bytes, (3 * (table_.size() - table_.frozen_size()) + 19) * sizeof(float));
+  EXPECT_THAT(names(), ElementsAre("frozen-000001.h5", "latest", "step-000002.h5", "whole.h5"));
+  std::vector<std::string> saved;
+  for (const CheckpointDataset& dataset : read_checkpoint_index(at("step-000002.h5")).datasets) {
+    if (dataset.name.starts_with("/model/")) saved.push_back(dataset.name);
+  }
+  EXPECT_THAT(saved, UnorderedElementsAre("/model/embeddings.lora_A", "/model/layer.lora_A"));
+  EXPECT_EQ(load_error(at("step-000002.h5")), "");
+  EXPECT_THAT(load_error(at("whole.h5")), HasSubstr("embeddings.lora_A"));
+  table_ = tests::saved_table();
+  EXPECT_THAT(load_error(at("step-000002.h5")), HasSubstr("embeddings.weight"));
 }
 
 TEST_F(FrozenValues, ServeAResumedRunAndAreCopiedForAnother) {
