@@ -1,4 +1,4 @@
-#include "nn/layers/linear_adapters.hpp"
+#include "nn/linear_adapters.hpp"
 
 #include "nn/layers/linear.hpp"
 #include "tests/core/kernels/dropout_twin.hpp"
