@@ -68,6 +68,8 @@ path resolve_base(const FileReader& files, const path& adapter, bool checks_sums
   for (const path& base : {path(config.base), adapter / config.base, adapter / ".." / config.base}) {
     if (holds_model(base)) return base.lexically_normal();
   }
+  ensure(adapter_directory(config.base).empty(),
+         fmt::format("{}: its base, {}, is an adapter; merge that one first", file.string(), config.base));
   try {
     return resolve_model(files, config.base, checks_sums);
   } catch (const std::runtime_error& error) {

@@ -108,8 +108,7 @@ void AdapterArrays::forward(const Pass& pass, const LinearAdapters& adapters, co
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, rows, Transpose::yes, placed<T>(pass, adapters), beta, y);
 }
 
-/// Returns dy U (T, R), the gradient of x A^T. Also adds the gradients of B when it is first called for these layers in
-/// a backward pass, which has dy for the last time in either of the two functions below.
+/// Returns dy U (T, R), the gradient of x A^T. Computed once a layer: the first caller also adds the gradients of B.
 template <class T>
 Matrix<T> AdapterArrays::row_gradients(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& dy) {
   const Matrix<T> gradients = part<T>(row_gradients_, count_, adapters.rank);
@@ -154,13 +153,9 @@ std::vector<GemmProduct> adapter_products(std::span<const LinearAdapters> all, s
     const std::size_t rank = each.rank;
     const auto add = [&](GemmProduct product, const char* name) {
       product.input = precision;
-      product.name = fmt::format("adapters-{}x{}/{}", each.in, each.out, name);
+      product.name = fmt::format("adapters-{}x{}x{}/{}", each.in, rank, each.out, name);
       const auto same = std::ranges::find(products, product.name, &GemmProduct::name);
-      if (same != products.end() && same->m == product.m && same->n == product.n && same->k == product.k) {
-        ++same->count;
-      } else {
-        products.push_back(product);
-      }
+      same == products.end() ? products.push_back(product) : void(++same->count);
     };
     const Precision wide = Precision::float32;
     add({.transpose_b = Transpose::yes, .m = rows, .n = rank, .k = each.in, .output = precision}, "down");

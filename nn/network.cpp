@@ -171,6 +171,7 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
   const auto add = [&](UnitFlops unit) {
     const double adapters = adapter_flops_[flops.size()] * static_cast<double>(shape.rows);
     unit.weight_gradients = unit.weight_gradients * trained_parts_[flops.size()] + adapters;
+    unit.again *= 1.0 + adapters / std::max(unit.forward, 1.0);
     unit.forward += adapters;
     unit.input_gradients = flops.size() < table_.first_trained_unit() ? 0.0 : unit.input_gradients + adapters;
     flops.push_back(unit.sum());

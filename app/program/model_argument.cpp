@@ -109,6 +109,7 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
                       arguments.model, other));
     }
     adapter = own;
+    arguments.model = model.string();  // run.json names both
   }
   if (!check_task(files, arguments, model)) families::check_model_family(files, model);
   arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);

@@ -216,8 +216,10 @@ void BertLayer<T>::backward(const nn::Pass& pass, const Batch& batch, const Drop
                    work.column_sums);
   const Matrix<T>& activation = saved.pre_activation;  // since gelu_backward
   nn::linear_weight_gradient<T>(pass, output_, activation, work.dsublayer);
-  layer_norm_again<T>(pass.space, layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm,
-                      work.dcontext);
+  if (nn::reads_input(pass, intermediate_)) {
+    layer_norm_again<T>(pass.space, layer_norm_parameters<T>(parameters, attention_norm_, epsilon),
+                        saved.attention_norm, work.dcontext);
+  }
   nn::linear_weight_gradient<T>(pass, intermediate_, work.dcontext, work.dfeed_forward);
   nn::linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
 

@@ -249,7 +249,9 @@ void LlamaLayer<T>::mlp_backward(const nn::Pass& pass, const LlamaLayerActivatio
   nn::linear_input_gradient<T>(pass, down_, dx, 0.0f, work.dactivation);
   swiglu_backward<T>(pass.space, saved.gate_up, work.dactivation);  // overwrites dactivation with the activation
   nn::linear_gradients<T>(pass, down_, work.dactivation, dx, work.column_sums);
-  rms_norm_again<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal);
+  if (nn::reads_input(pass, gate_up_)) {
+    rms_norm_again<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal);
+  }
   nn::linear_gradients<T>(pass, gate_up_, work.normal, saved.gate_up, work.column_sums);
   nn::linear_input_gradient<T>(pass, gate_up_, saved.gate_up, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal, dx,
@@ -270,7 +272,9 @@ void LlamaLayer<T>::attention_part_backward(const nn::Pass& pass, const LlamaTok
                            pass.parameters.gradient(query_norm_), pass.parameters.gradient(key_norm_),
                            work.column_sums);
   }
-  rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
+  if (nn::reads_input(pass, query_key_value_)) {
+    rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
+  }
   nn::linear_gradients<T>(pass, query_key_value_, work.normal, work.dqkv, work.column_sums);
   if (pass.is_first_trained && !pass.parameters.trains(attention_norm_)) return;
   nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 0.0f, work.normal);

@@ -93,6 +93,10 @@ void adapter_gradients(const Pass& pass, const Linear& linear, const ConstMatrix
 
 }  // namespace
 
+bool reads_input(const Pass& pass, const Linear& linear) {
+  return linear.adapters.rank > 0 || pass.parameters.trains(linear.weight, linear.stacked);
+}
+
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
   adapter_gradients<T>(pass, linear, x, dy);

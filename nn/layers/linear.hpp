@@ -51,7 +51,10 @@ template <class T>
 void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
                          const Matrix<T>& y);
 
-// Each layer calls linear_input_gradient and one of the two functions below, in any order, while it has dy.
+// A layer calls linear_input_gradient and one of the two functions below, in any order, before other layers call them.
+
+/// Returns whether one of the two reads x.
+bool reads_input(const Pass& pass, const Linear& linear);
 
 /// dW += dy^T x for dy (T, out), x (T, in). Computes nothing for W if it is frozen.
 template <class T>

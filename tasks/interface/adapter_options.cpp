@@ -30,7 +30,9 @@ Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string
   option.expects = "names separated by commas";
   option.parse = [field](RunConfig& run, std::string_view text) {
     std::vector<std::string> names = split(text, ',');
+    if (stands_alone(text)) names = {std::string(text)};
     if (std::ranges::any_of(names, &std::string::empty)) return false;
+    if (names.size() > 1 && std::ranges::any_of(names, stands_alone)) return false;
     run.task.adapters.*field = std::move(names);
     return true;
   };
@@ -44,6 +46,10 @@ Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string
 }
 
 }  // namespace
+
+bool stands_alone(std::string_view target) {
+  return target == "all-linear" || target.find_first_of("*+?()[]|\\^$") != std::string_view::npos;
+}
 
 std::vector<Option<RunConfig>> adapter_options() {
   const OptionNeed rank{.option = "lora-rank", .choice = {}, .why = "to have an effect"};

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Only an expression for whole names has one of these.
-constexpr const char* expression_characters = "*+?()[]|\\^$";
-
 std::vector<data::TensorSpec> specs_of(const ParameterTable& table, bool only_trained) {
   std::vector<data::TensorSpec> specs;
   for (const ParameterTensor& tensor : table.tensors()) {
@@ -44,13 +41,14 @@ data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& m
   config.rslora = given.rslora;
   config.trained = given.trained;
   if (!task.head.empty()) config.trained.emplace_back(task.head);
-  const bool is_one = given.targets.size() == 1;
-  if (is_one && (given.targets[0] == "all-linear" ||
-                 given.targets[0].find_first_of(expression_characters) != std::string::npos)) {
+  if (stands_alone(given.targets[0])) {
     config.pattern = given.targets[0];
     return config;
   }
-  for (const std::string& name : given.targets) config.targets.push_back(target_of(name, model));
+  for (const std::string& name : given.targets) {
+    const std::string target = target_of(name, model);
+    if (std::ranges::count(config.targets, target) == 0) config.targets.push_back(target);
+  }
   return config;
 }
 
@@ -64,6 +62,15 @@ fs::path directory_of(const fs::path& given) {
   return best;
 }
 
+/// Returns a config.json without what differs between copies of a model.
+Json sizes_in(const fs::path& config) {
+  Json sizes = read_json(config);
+  for (const char* key : {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}) {
+    sizes.erase(key);
+  }
+  return sizes;
+}
+
 /// Errors: the adapter is for another task, or names a base in a directory that is another model.
 void check_base(const data::AdapterConfig& config, const fs::path& adapter, const fs::path& model,
                 std::string_view task_type) {
@@ -73,9 +80,24 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
   std::error_code unreadable;  // then nothing is known of the base
   const fs::path base = fs::path(config.base) / "config.json", own = model / "config.json";
   if (config.base.empty() || !fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
-  ensure(read_json(base) == read_json(own),
+  ensure(sizes_in(base) == sizes_in(own),
          fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
                      (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));
+}
+
+/// Errors: a tensor that is trained whole is read in two places, which PEFT would separate.
+void check_borrowed(const ParameterTable& table, std::span<const std::string> trained) {
+  for (const ParameterTensor& tensor : table.tensors()) {
+    const bool is_whole =
+        std::ranges::any_of(trained, [&](const std::string& module) { return tensor.name.starts_with(module + "."); });
+    const bool is_borrowed = std::ranges::any_of(
+        table.units(), [&](const ParameterUnit& unit) { return std::ranges::count(unit.borrowed, tensor.unit) > 0; });
+    ensure(
+        !is_whole || !is_borrowed,
+        fmt::format("{} is also the weight of the output layer (tied embeddings), so it cannot be trained whole beside "
+                    "adapters; leave it out of {} (modules_to_save)",
+                    tensor.name, setting("lora-train")));
+  }
 }
 
 class AdapterExport final : public train::ModelExport {
@@ -100,6 +122,8 @@ RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const fami
   if (!directory_.empty()) {
     config_ = data::read_adapter_config(files, directory_, notice);
     check_base(*config_, directory_, run.task.model, task.type);
+    const bool lacks_head = !task.head.empty() && std::ranges::count(config_->trained, task.head) == 0;
+    if (lacks_head && !run.task.train.empty()) config_->trained.emplace_back(task.head);  // else it would stay as drawn
   } else if (run.task.adapters.rank > 0) {
     config_ = config_of(run, model, task);
   }
@@ -118,6 +142,7 @@ void RunAdapter::adapt(nn::Model& network) const {
   for (const auto& [module, rank, scale] : targets) {
     adapters.layers.push_back({module, rank, static_cast<float>(scale)});
   }
+  check_borrowed(network.table(), adapters.trained);
   network.adapt(adapters);
 }
 

@@ -9,10 +9,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The complete configuration of a run, as recorded in run.json.
 namespace mylos::tasks {
+
+/// Returns whether a target of adapters is all of --lora-targets: all-linear, or a regular expression for whole names.
+bool stands_alone(std::string_view target);
 
 /// The adapters of a model on texts (LoRA).
 struct AdapterSettings {

@@ -120,6 +120,8 @@ PlannedRun TextKind::plan(const std::string& name, const std::filesystem::path& 
                      .name = named.name,
                      .model = named.fetched,
                      .network = model.network(text_.head.settings(model), run.engine.precision)};
+  std::filesystem::path& directory = planned.config.task.adapters.directory;
+  if (directory.empty()) directory = families::adapter_directory(name);
   const RunAdapter adapter(FileReader(), planned.config, model, text_.head.adapters, notice);
   if (adapter.exists()) adapter.adapt(*planned.network);
   if (data.empty()) {

@@ -402,8 +402,8 @@ LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const
 void RunCheckpoints::check_adapted(const CheckpointRecord& record) const {
   if (!record.has(adapted_member) || record.integer(adapted_checksum) == adapted_.checksum) return;
   fail(fmt::format(
-      "{}: its adapters belong to the model in {}, and the weights in {} are others; restore them, or start "
-      "over with {}",
+      "{}: its adapters belong to the model in {}, and the weights in {} or the settings of the adapters are "
+      "others; restore them, or start over with {}",
       config_.checkpoints.resume.string(), record.text(adapted_member), adapted_.directory,
       setting("resume", "never")));
 }

@@ -47,7 +47,7 @@ struct SavedParts {
 /// The model whose adapters a run trains, and whose values its checkpoints do not have.
 struct AdaptedModel {
   std::string directory = {};  ///< empty: the model itself is trained
-  std::uint64_t checksum = 0;  ///< of its frozen values (FilledParameters), over all ranks
+  std::uint64_t checksum = 0;  ///< FilledParameters::adapted_checksum, over all ranks
 };
 
 /// Saves and restores checkpoints. Every call but `enabled`, `due`, `due_by_time`, `holds` and `is_elsewhere` is

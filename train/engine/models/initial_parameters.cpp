@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <set>
 #include <utility>
@@ -23,6 +24,16 @@ std::uint64_t checksum_of(std::size_t tensor, std::size_t first, std::span<const
     std::uint64_t hash = (first + i) * 0x9E3779B97F4A7C15u ^ (tensor << 32 | std::bit_cast<std::uint32_t>(values[i]));
     hash *= 0xBF58476D1CE4E5B9u;
     sum += (hash ^ hash >> 29) * 0x94D049BB133111EBu;
+  }
+  return sum;
+}
+
+/// Returns the checksum of how adapters are applied, which their tensors do not say.
+std::uint64_t checksum_of_rules(const ParameterTable& table) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < table.tensors().size(); ++i) {
+    const std::optional<AdapterRule>& rule = table.tensor(i).adapter;
+    if (rule) sum += checksum_of(i, 0, std::array{rule->scale, rule->dropout});
   }
   return sum;
 }
@@ -122,7 +133,9 @@ FilledParameters fill_parameters(const FileReader& files, const Task& task, std:
   task.initial_values(files, write);
   initialize_others(store.table().tensors(), given, seed, initializer);
   initialize_others(store.table().state_tensors(), given, seed, initializer);
-  return std::move(initializer).filled();
+  FilledParameters filled = std::move(initializer).filled();
+  if (strategy.world().rank() == 0) filled.adapted_checksum += checksum_of_rules(store.table());
+  return filled;
 }
 
 void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy) {

@@ -24,8 +24,9 @@ struct FilledPiece {
 /// What fill_parameters has filled.
 struct FilledParameters {
   std::vector<FilledPiece> pieces = {};
-  /// The sum over the elements of adapted models that this rank has read of a hash of each; so the sum over all ranks
-  /// depends on neither their number nor the mode. 0 if the model itself is trained.
+  /// The sum of a hash of each element of an adapted model that this rank has read, and, on the first rank, of how the
+  /// adapters are applied. So the sum over all ranks depends on neither their number nor the mode. 0 if the model
+  /// itself is trained.
   std::uint64_t adapted_checksum = 0;
 };
 
