@@ -277,6 +277,11 @@ TEST_F(BadAdapters, WithOtherTensors) {
     return changed.replace(changed.find(tensor), tensor.size(), name);
   };
   write_file(file, bytes.substr(0, bytes.size() - 8));
+  if (!mpiexec().empty()) {
+    const ProgramRun run =
+        run_on(2, train_words(output_, {"--adapter", adapter_, "--steps", "1", "--mode", "sharded"}));
+    expect_refused(run, "adapter_model.safetensors: tensor \"base_model.model.model.layers.1.self_attn.v_proj.lora_B");
+  }
   expect_refused_by_all("adapter_model.safetensors: tensor \"base_model.model.model.layers.1.self_attn.v_proj.lora_B");
   std::string other = tensor;
   write_file(file, renamed(other.replace(other.find("q_proj"), 6, "x_proj")));
