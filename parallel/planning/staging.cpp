@@ -56,8 +56,9 @@ void load(ReplayedCalls& calls, const UnitExchanges& exchanges, const StagedRun&
   for (const ParameterTensor& tensor : exchanges.table.tensors()) {
     const std::size_t part = exchanges.slice_size(tensor.unit), begin = tensor.offset, end = begin + tensor.size;
     const std::size_t first = std::clamp(rank * part, begin, end), last = std::clamp((rank + 1) * part, begin, end);
+    const std::size_t bytes = exchanges.has_master(tensor.unit) ? sizeof(float) : bytes_of(exchanges.precision);
     for (std::size_t at = first; at < last; at += run.loaded_piece) {
-      calls.begin(0, {std::min(run.loaded_piece, last - at) * sizeof(float)});
+      calls.begin(0, {std::min(run.loaded_piece, last - at) * bytes});
       calls.wait(0);
     }
   }
