@@ -78,6 +78,7 @@ void expect_staging(const StrategySettings& strategy, Precision precision) {
     // Few losses need a block that nothing else can use; many may use one of gradients.
     const StagedRun staged{.loaded_piece = loaded_piece, .evaluates = evaluates, .samples = evaluates ? 2000u : 3u};
     for (const FrozenNames& frozen : frozen_units) {
+      if (frozen.adapted && precision == Precision::float32) continue;  // adapters change the type of what is frozen
       const ParameterTable table = make_four_units(frozen);
       const UnitExchanges exchanges{strategy, shards, ranks / shards, precision, table};
       EXPECT_EQ(staging_of_run(exchanges, staged, frozen), staging_bytes(exchanges, staged))
