@@ -143,7 +143,7 @@ Values forward(AdaptedSetting<T>& s, AdapterArrays& arrays, const LayerValues& l
   return host_values(y);
 }
 
-MYLOS_TEST_OF_TYPES(LinearAdapters, AddTheirProductsAndDropOnlyInTraining, float, bfloat16) {
+MYLOS_TEST_OF_ELEMENTS(LinearAdapters, AddTheirProductsAndDropOnlyInTraining) {
   for_each_case<T>([](AdaptedSetting<T>& s) {
     for (const LayerValues& layer : both_layers<T>()) {
       AdapterArrays training = s.arrays(), prediction = s.arrays(Purpose::inference);
@@ -153,7 +153,7 @@ MYLOS_TEST_OF_TYPES(LinearAdapters, AddTheirProductsAndDropOnlyInTraining, float
   });
 }
 
-MYLOS_TEST_OF_TYPES(LinearAdapters, ComeBeforeTheActivation, float, bfloat16) {
+MYLOS_TEST_OF_ELEMENTS(LinearAdapters, ComeBeforeTheActivation) {
   AdaptedSetting<T> s(adapter_cases[2], 0.3f);
   const LayerValues layer = both_layers<T>()[1];
   AdapterArrays arrays = s.arrays();
@@ -197,7 +197,7 @@ std::vector<Values> run_micro_batch(AdaptedSetting<T>& s, const std::vector<Laye
   return gradients;
 }
 
-MYLOS_TEST_OF_TYPES(LinearAdapters, GradientsAreNumericDerivativesAndAddUp, float, bfloat16) {
+MYLOS_TEST_OF_ELEMENTS(LinearAdapters, GradientsAreNumericDerivativesAndAddUp) {
   for_each_case<T>([](AdaptedSetting<T>& s) {
     std::vector<LayerValues> layers = both_layers<T>();
     const auto loss = [&] { return s.twin_loss(layers); };
