@@ -178,6 +178,20 @@ TEST_F(LoraRuns, GoOnFromAnAdapter) {
   }
 }
 
+TEST_F(LoraRuns, AreRepeatedFromTheirRecordAndPlanned) {
+  train_adapters({"--lora-targets", R"(.*layers\.\d{1,2}\.self_attn\.(q|v)_proj)"});
+  const fs::path next = directory_ / "next", again = directory_ / "again";
+  Words words = train_words(next, {"--steps", "1"});
+  std::ranges::replace(words, base_.string(), run_.string());
+  ASSERT_EQ(run_mylos(words).exit_code, 0);
+  EXPECT_EQ(read_json(next / "run.json")["model"], base_.string());
+  const ProgramRun repeated = run_mylos({"train", "--config", next / "run.json", "--output", again});
+  ASSERT_EQ(repeated.exit_code, 0) << repeated.errors;
+  EXPECT_EQ(values_of(again, "loss"), values_of(next, "loss"));
+  const ProgramRun plan = run_mylos({"plan", "--model", run_, "--gpu", "a100-80"});
+  EXPECT_THAT(plan.output, HasSubstr("of them frozen"));
+}
+
 TEST_F(LoraRuns, AreCompared) {
   if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
   Words words = train_words(run_, {"--lora-rank", "2", "--steps", "2", "--modes", "replicated,sharded", "--ranks",
@@ -300,6 +314,7 @@ TEST_F(BadAdapters, OfOptions) {
   refuse({"--lora-rank", "17"}, "--lora-rank 17 of model.layers.0.self_attn.q_proj is above 16");
   refuse({"--lora-rank", "2", "--lora-targets", "q,gone"}, "--lora-targets \"gone\" matches no module; the linear");
   refuse({"--lora-rank", "2", "--lora-targets", ".*gone"}, "--lora-targets \".*gone\" matches no module; the linear");
+  refuse({"--lora-rank", "2", "--lora-targets", "q,all-linear"}, "--lora-targets q,all-linear: expected names", 2);
   refuse({"--lora-rank", "2", "--lora-targets", "q,"}, "--lora-targets q,: expected names separated by commas", 2);
   refuse({"--lora-rank", "2", "--lora-train", "gone"}, "--lora-train \"gone\" is no module of this model");
   refuse({"--lora-rank", "2", "--adapter", adapter_}, "--lora-rank and --adapter exclude each other", 2);
@@ -315,6 +330,30 @@ TEST_F(BadAdapters, OfOptions) {
   expect_refused(run_mylos(words), model_.string() + ": has no weights");
   expect_refused(run_mylos({"merge", "--model", base_, "--output", output_}), "merge needs --adapter", 2);
   expect_refused(run_mylos({"merge", "--model", adapter_, "--output", run_}), "already exists; choose a new directory");
+}
+
+TEST_F(BadAdapters, OfAdaptersAndOfTiedEmbeddings) {
+  const fs::path file = adapter_ / "adapter_config.json";
+  json config = read_json(file);
+  config["base_model_name_or_path"] = adapter_.string();
+  write_file(file, config.dump());
+  expect_refused(run_mylos({"merge", "--model", adapter_, "--output", merged_}), "is an adapter; merge that one first");
+  json sizes = read_json(base_ / "config.json");
+  sizes["tie_word_embeddings"] = true;
+  write_file(base_ / "config.json", sizes.dump());
+  expect_refused(run_mylos(train_words(output_, {"--steps", "1", "--lora-rank", "2", "--lora-train", "embed_tokens"})),
+                 "model.embed_tokens.weight is also the weight of the output layer (tied embeddings)");
+}
+
+/// The settings of an adapter are in its directory, and not in the run's.
+TEST_F(BadAdapters, ChangedBeforeARunGoesOn) {
+  const Words words = train_words(output_, {"--adapter", adapter_, "--checkpoint-every", "1", "--steps"});
+  ASSERT_EQ(run_mylos(joined(words, {"1"})).exit_code, 0);
+  json config = read_json(adapter_ / "adapter_config.json");
+  config["lora_alpha"] = 40;
+  write_file(adapter_ / "adapter_config.json", config.dump());
+  expect_refused(run_mylos(joined(words, {"2", "--extend"})),
+                 "or the settings of the adapters are others; restore them");
 }
 
 /// Also on two ranks, which end.
