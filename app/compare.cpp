@@ -51,7 +51,8 @@ std::vector<std::string> launcher_words(const std::string& launcher, const Compa
 }
 
 std::filesystem::path run_directory(const Arguments& arguments, const ComparedSetting& setting, std::size_t repeat) {
-  return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.strategy, setting.ranks_name(), repeat + 1);
+  return arguments.run.engine.output / fmt::format("{}{}-{}-{}", setting.strategy, setting.is_whole ? "-whole" : "",
+                                                   setting.ranks_name(), repeat + 1);
 }
 
 std::filesystem::path log_file(const std::filesystem::path& run) { return run.string() + ".log"; }
@@ -118,7 +119,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
-  const std::string name = fmt::format("{} on {} {}, repeat {}", setting.strategy, setting.ranks_name(),
+  const std::string name = fmt::format("{} on {} {}, repeat {}", setting.mode_name(), setting.ranks_name(),
                                        setting.ranks == 1 ? "rank" : "ranks", repeat + 1);
   if (is_already_finished(arguments, setting, output)) {
     take_figures(output, logged_seconds(output), setting);
@@ -146,8 +147,12 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   std::vector<ComparedSetting> settings;
   for (const ComparedRanks& ranks : arguments.compare->ranks) {
-    for (const std::string& strategy : arguments.strategies)
+    for (const std::string& strategy : arguments.strategies) {
       settings.push_back({strategy, ranks.count, {}, {}, ranks.nodes});
+      if (arguments.run.task.adapters.rank == 0) continue;
+      settings.push_back(settings.back());
+      settings.back().is_whole = true;
+    }
   }
   return settings;
 }
@@ -200,19 +205,27 @@ void check_logs(const Arguments& arguments, const std::vector<ComparedSetting>& 
 int run_compare(const Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
   const std::filesystem::path config = output / "settings.json", table = output / "comparison.json";
+  const std::filesystem::path whole_config = output / "settings-whole.json";
+  Arguments whole = arguments;
+  whole.run.task.adapters = {};
   for (const auto& [name, format] : table_files) {
     check_replaceable({"--output", output / name, "written by mylos compare", is_table_file}, arguments.overwrite);
   }
-  check_replaceable({"--output", config, "written by mylos compare", is_settings_file}, arguments.overwrite);
+  for (const std::filesystem::path& file : {config, whole_config}) {
+    check_replaceable({"--output", file, "written by mylos compare", is_settings_file}, arguments.overwrite);
+  }
   check_replaceable({"--output", table, "written by mylos compare", is_comparison_file}, arguments.overwrite);
   std::vector<ComparedSetting> settings = all_settings(arguments);
   check_logs(arguments, settings);
   std::filesystem::create_directories(output);
   for (const std::string& remark : arguments.remarks) log_line(remark);
   write_text(config, common_settings(arguments).dump(2) + "\n");
+  if (arguments.run.task.adapters.rank > 0) write_text(whole_config, common_settings(whole).dump(2) + "\n");
   // Repeats take turns, so that a slow hour of the machine affects all settings alike.
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
-    for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
+    for (ComparedSetting& setting : settings) {
+      run_once(setting.is_whole ? whole : arguments, setting.is_whole ? whole_config : config, repeat, setting);
+    }
   }
   const std::optional<double> baseline = arguments.compare->baseline_seconds;
   const OrderedJson lines = comparison_json(settings, baseline);

@@ -91,7 +91,7 @@ constexpr Figure figures[] = {
 ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline,
                        std::optional<double> baseline_seconds) {
   ComparisonLine line;
-  line.strategy = setting.strategy;
+  line.strategy = setting.mode_name();
   line.nodes = setting.nodes;
   line.ranks = setting.ranks;
   line.repeats = setting.runs.size();

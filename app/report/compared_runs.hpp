@@ -44,6 +44,9 @@ struct ComparedSetting {
   std::vector<ComparedRun> runs;
   std::string failure;
   std::size_t nodes = 0;  ///< that were asked for; 0: wherever the launcher put the ranks
+  bool is_whole = false;  ///< of the whole model, beside runs of its adapters
+
+  std::string mode_name() const { return is_whole ? strategy + ", whole" : strategy; }
 
   /// Returns the ranks as in --ranks.
   std::string ranks_name() const { return ComparedRanks{ranks, nodes}.name(); }

@@ -200,8 +200,12 @@ TEST_F(LoraRuns, AreCompared) {
   const ProgramRun run = run_mylos(words);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json lines = json::parse(run.output);
-  ASSERT_EQ(lines.size(), 4u);
-  for (const json& line : lines) EXPECT_NEAR(line["loss"].get<double>(), lines[0]["loss"].get<double>(), 1e-5);
+  ASSERT_EQ(lines.size(), 8u);  // each of the adapters, and of the whole model
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_NEAR(lines[i]["loss"].get<double>(), lines[i % 2]["loss"].get<double>(), 1e-5);
+  }
+  EXPECT_EQ(lines[1]["mode"], "replicated, whole");
+  EXPECT_NE(lines[0]["loss"], lines[1]["loss"]);
 }
 
 TEST_F(LoraRuns, TrainTheHeadOfQuestionAnsweringWhole) {
