@@ -11,9 +11,9 @@ namespace mylos::nn {
 /// The adapters of layers that are stacked, as tensors in the parameter table. The matrices A are one after the other.
 struct LinearAdapters {
   LowRankBlocks blocks = {};
-  std::size_t down = 0;                                   ///< the first A
-  std::array<std::size_t, most_low_rank_blocks> up = {};  ///< B of each
-  std::size_t in = 0, out = 0, rank = 0;                  ///< K, N, and R, the sum of the ranks
+  std::size_t down = 0;                                      ///< the first A
+  Kokkos::Array<std::size_t, most_low_rank_blocks> up = {};  ///< B of each
+  std::size_t in = 0, out = 0, rank = 0;                     ///< K, N, and R, the sum of the ranks
   float dropout = 0.0f;
   std::uint32_t site = 0;  ///< of dropout
 };

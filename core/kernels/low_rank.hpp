@@ -2,7 +2,7 @@
 
 #include "core/kernels/dropout.hpp"
 
-#include <array>
+#include <Kokkos_Array.hpp>
 
 /// Low-rank adapters of linear layers that are stacked (Hu et al. 2021): y (T, N) += x A^T U^T, where A (R, K) has the
 /// rows of all adapters, and U (N, R) is zero but for a block scale B of each adapter. So one product with A and one
@@ -18,13 +18,13 @@ struct LowRankBlock {
 /// Layers that are stacked at most.
 inline constexpr std::size_t most_low_rank_blocks = 4;
 struct LowRankBlocks {
-  std::array<LowRankBlock, most_low_rank_blocks> block = {};
+  Kokkos::Array<LowRankBlock, most_low_rank_blocks> block = {};
   std::size_t count = 0;
 };
 
 template <class T>
-using BlockValues = std::array<ConstVector<T>, most_low_rank_blocks>;
-using BlockGradients = std::array<Vector<float>, most_low_rank_blocks>;
+using BlockValues = Kokkos::Array<ConstVector<T>, most_low_rank_blocks>;
+using BlockGradients = Kokkos::Array<Vector<float>, most_low_rank_blocks>;
 
 /// u (N, R) = the blocks scale B, and zeros.
 template <class T>
