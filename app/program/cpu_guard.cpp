@@ -56,7 +56,7 @@ std::uint64_t address_space() {
 /// OpenBLAS reserves 256 MiB when it is loaded, and tries for ever if it cannot have them. MPI loads its plugins later,
 /// and prints a line for each that does not fit.
 void refuse_small_address_space() {
-  constexpr std::uint64_t reserved_by_libraries = std::uint64_t{320} << 20;
+  constexpr std::uint64_t reserved_by_libraries = std::uint64_t{352} << 20;
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   const std::uint64_t needed = address_space() + reserved_by_libraries;
