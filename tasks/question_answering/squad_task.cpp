@@ -36,7 +36,7 @@ TextHead question_answering_head() {
   return {families::BodyOutput::tokens, answer_head, "ForQuestionAnswering", {"QUESTION_ANS", head_name}};
 }
 
-SquadTask::SquadTask(const FileReader& files, const RunConfig& run, Notice notice)
+SquadTask::SquadTask(const FileReader& files, const RunConfig& run, const Notice& notice)
     : TextTask(
           run, notice,
           LoadedModel(files, run, question_answering_head(), families::read_tokenizer(files, run.task.model), notice),

@@ -21,7 +21,7 @@ class SquadTask final : public TextTask {
  public:
   /// Reads the model's configuration and vocabulary; questions or data come later. `notice` gets a line for each item
   /// skipped. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
-  SquadTask(const FileReader& files, const RunConfig& run, Notice notice);
+  SquadTask(const FileReader& files, const RunConfig& run, const Notice& notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;
