@@ -45,6 +45,10 @@ std::vector<std::string> linear_modules(const ParameterTable& table) {
   return modules;
 }
 
+bool is_in(const std::vector<std::string>& modules, const ParameterTensor& tensor) {
+  return std::ranges::any_of(modules, [&](const std::string& module) { return tensor.name.starts_with(module + "."); });
+}
+
 void add_adapters(ParameterTable& table, const Adapters& adapters) {
   // Layers of a stack read the same input: their matrices A, which are one after the other too, are multiplied as one.
   std::vector<ParameterTensor> added, up;
@@ -63,10 +67,7 @@ void add_adapters(ParameterTable& table, const Adapters& adapters) {
   }
   require(up.size() == adapters.layers.size(), "adapters: one is for a module that is no linear layer of the model");
   std::ranges::move(up, std::back_inserter(added));
-  const auto is_frozen = [&](const ParameterTensor& tensor) {
-    return std::ranges::none_of(adapters.trained,
-                                [&](const std::string& module) { return tensor.name.starts_with(module + "."); });
-  };
+  const auto is_frozen = [&](const ParameterTensor& tensor) { return !is_in(adapters.trained, tensor); };
   table.adapt(std::move(added), is_frozen);
 }
 

@@ -32,6 +32,9 @@ inline constexpr const char* adapter_b = ".lora_B.weight";
 
 /// Returns the modules that may have an adapter, without those of the head: "model.layers.0.self_attn.q_proj".
 std::vector<std::string> linear_modules(const ParameterTable& table);
+/// Returns whether a tensor is one of these modules, at any depth.
+bool is_in(const std::vector<std::string>& modules, const ParameterTensor& tensor);
+
 /// Adds the tensors of the adapters, and freezes all others but those of the modules that are trained whole. A starts
 /// uniform in +-1/sqrt(in), and B at zero, as in PEFT. Errors: std::invalid_argument for a module that is not a linear
 /// layer; std::runtime_error for a rank of 0 or above the width of the layer.

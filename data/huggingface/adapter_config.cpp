@@ -42,7 +42,7 @@ constexpr std::array starts = {"gaussian", "eva", "orthogonal"};
 /// The values of a key that asks for nothing.
 constexpr std::array nothings = {"null", "false", "\"\"", "[]", "{}"};
 
-/// Parses the file, and refuses a key that comes twice, of which a parser would silently keep the last.
+/// Parses the file. Refuses a key that comes twice: the parser would keep only the last.
 OrderedJson parse(const std::string& text, const std::string& file) {
   std::set<std::string> names;
   std::string repeated;

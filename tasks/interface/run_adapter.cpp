@@ -86,14 +86,12 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
 }
 
 /// Errors: a tensor that is trained whole is read in two places, which PEFT would separate.
-void check_borrowed(const ParameterTable& table, std::span<const std::string> trained) {
+void check_borrowed(const ParameterTable& table, const std::vector<std::string>& trained) {
   for (const ParameterTensor& tensor : table.tensors()) {
-    const bool is_whole =
-        std::ranges::any_of(trained, [&](const std::string& module) { return tensor.name.starts_with(module + "."); });
     const bool is_borrowed = std::ranges::any_of(
         table.units(), [&](const ParameterUnit& unit) { return std::ranges::count(unit.borrowed, tensor.unit) > 0; });
     ensure(
-        !is_whole || !is_borrowed,
+        !nn::is_in(trained, tensor) || !is_borrowed,
         fmt::format("{} is also the weight of the output layer (tied embeddings), so it cannot be trained whole beside "
                     "adapters; leave it out of {} (modules_to_save)",
                     tensor.name, setting("lora-train")));
