@@ -121,6 +121,10 @@ struct ClassifierEngine : RecordedEngine<nn::Model> {
 
 class AdaptedBertReference : public RecordedReference {
  protected:
+  void SetUp() override {
+    if (recorded_models("lora").empty()) GTEST_SKIP() << "no recorded adapters (MYLOS_REFERENCE)";
+  }
+
   /// Calls check(folder, engine) with each exact GEMM provider.
   template <class Check>
   void for_each_classifier(const Check& check) {
