@@ -36,7 +36,7 @@ double measured(const fs::path& run) {
 }
 
 /// Expects that `figure`, in MiB, is at least the run's resident memory, and at most 8 % above it; 6 MiB if it is less
-/// than 75 MiB, because a small run may not use the memory that is reserved for generated code (docs/memory.md).
+/// than 75 MiB, because a small run may not use the memory that is reserved for generated code (docs/plan.md).
 void expect_at_most(double figure, const ProgramRun& run) {
   const double most = static_cast<double>(run.peak_memory) / mebibyte;
   constexpr double printed = 0.01;  // the last digit of the figure

@@ -101,7 +101,7 @@ class Table(unittest.TestCase):
         tables = self.both(PUBLISHED)
         self.check_bounds(tables)
         self.assertEqual(sum(row["note"] == "stands out" for row in tables["by_model"]), 1)
-        # docs/plan.md names the rows whose micro-batch the plan does not allow.
+        # bench/results/plan.md names the rows whose micro-batch the plan does not allow.
         self.assertEqual([(row["model"], row["gpu"], row["gpus"], row["micro_batch"], row["largest_micro_batch"]) for row in tables["by_model"]
                           if row["largest_micro_batch"] < row["micro_batch"]], [("70b", "a100_40gb", 128, 4, 3), ("13b", "a100_40gb", 8, 4, 3)])
 

@@ -287,7 +287,7 @@ TEST(BertModel, RecomputationChangesNoBit) {
   });
 }
 
-/// Returns the bytes per token for training according to docs/memory.md, without terms independent of tokens.
+/// Returns the bytes per token for training according to docs/plan.md, without terms independent of tokens.
 std::size_t documented_bytes(const BertShape& shape, std::size_t element, nn::Recompute recompute) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward, heads = shape.heads;
   const std::size_t everything = (7 * hidden + feed_forward) * element + (heads + 4) * 4;
