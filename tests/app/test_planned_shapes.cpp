@@ -143,17 +143,16 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   }
 }
 
-/// The tables of docs/chess.md and docs/language-models.md show the memory and micro-batches that are planned.
+/// The tables of docs/language-models.md show the memory and micro-batches that are planned.
 TEST_F(KnownModels, PagesShowThePlannedFigures) {
   const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",
                        "--batch", "64",           "--max-length", "512",     "--precision", "bfloat16"};
   Words recomputed = joined(words, {"--recompute", "layer"});
   const json plan = plan_of(words);
-  const std::string lab = read_file(source_dir() / "docs/chess.md");
   const std::string page = read_file(source_dir() / "docs/language-models.md");
   constexpr double gibibyte = 1 << 30;
   // A row without the cell for the mode, which may say more.
-  const auto lab_row = [&](const json& strategy, const char* recompute) {
+  const auto memory_row = [&](const json& strategy, const char* recompute) {
     const json& memory = strategy["memory"];
     std::string parts;
     for (const char* part : {"values", "gradients", "optimizer", "activations"}) {
@@ -165,8 +164,8 @@ TEST_F(KnownModels, PagesShowThePlannedFigures) {
                        strategy["fits"] == true ? "yes" : "no", strategy["largest_micro_batches"][recompute].dump());
   };
   for (const json& strategy : plan["modes"]) {
-    EXPECT_THAT(lab,
-                HasSubstr(fmt::format("| `{}` {}", strategy["mode"].get<std::string>(), lab_row(strategy, "none"))));
+    EXPECT_THAT(page,
+                HasSubstr(fmt::format("| `{}` {}", strategy["mode"].get<std::string>(), memory_row(strategy, "none"))));
     std::string row = "| " + strategy["mode"].get<std::string>() + " |";
     for (const char* recompute : {"none", "attention", "layer"}) {
       const auto largest = strategy["largest_micro_batches"][recompute].get<int>();
@@ -175,7 +174,7 @@ TEST_F(KnownModels, PagesShowThePlannedFigures) {
     EXPECT_THAT(page, HasSubstr(row + "\n"));
   }
   const json sharded = plan_of(recomputed)["modes"][3];
-  EXPECT_THAT(lab, HasSubstr("| `sharded`, `--recompute layer` " + lab_row(sharded, "layer")));
+  EXPECT_THAT(page, HasSubstr("| `sharded`, `--recompute layer` " + memory_row(sharded, "layer")));
   const std::string obstacle = plan["modes"][0]["obstacle"];
   const std::size_t end = obstacle.find(" are free"), begin = obstacle.rfind(", ", end) + 2;
   EXPECT_THAT(page, HasSubstr("a GPU of 80 GiB has " + obstacle.substr(begin, end - begin)));
