@@ -1,12 +1,13 @@
 """Checks that links, files, commands and options in the documentation exist.
 
-    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | options PROGRAM | table PROGRAM
+    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | questions | sizes | options PROGRAM | table PROGRAM
     check_docs.py write ROOT PROGRAM     regenerates the tables of docs/training-options.md
 
 Prints one line for each error. Exits with 1 if there is one.
 """
 
 import functools
+import json
 import pathlib
 import re
 import shlex
@@ -19,6 +20,10 @@ OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
 # Options of every command, which the help of a command does not list.
 ALWAYS = {"help", "version"}
+# Limits of what a reader is given. The generated page of options counts as neither page nor words.
+MOST_LINES = {"README.md": 100, "CHANGELOG.md": 60}
+MOST_PAGES, MOST_WORDS = 22, 34000
+GENERATED = "docs/training-options.md"
 
 
 def pages(root):
@@ -100,6 +105,39 @@ def check_paths(root):
                 path = path.rstrip(".") if path.endswith(".") else path
                 if is_a_file_name(path) and not any(root.glob(path.rstrip("/"))):
                     yield f"{page.relative_to(root)}:{number}: names {path}, which is not there"
+
+
+def sections(page):
+    """Returns {heading: text up to the next heading}. Words are separated by single spaces."""
+    parts = re.split(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {heading: " ".join(text.split()) for heading, text in zip(parts[1::2], parts[2::2])}
+
+
+def check_questions(root):
+    """Checks that each question of a person at a site is answered where tests/docs/questions.json says."""
+    for row in json.loads((root / "tests/docs/questions.json").read_text(encoding="utf-8")):
+        page = root / row["page"]
+        found = sections(page) if page.is_file() else {}
+        if row["heading"] not in found:
+            yield f"{row['page']}: has no heading '{row['heading']}', which answers: {row['question']}"
+        elif row["answer"] not in found[row["heading"]]:
+            yield f"{row['page']}: '{row['heading']}' does not say '{row['answer']}', which answers: {row['question']}"
+
+
+def check_sizes(root):
+    for name, most in MOST_LINES.items():
+        found = len((root / name).read_text(encoding="utf-8").splitlines())
+        if found > most:
+            yield f"{name}: has {found} lines, {most} are allowed"
+    read = [root / "README.md", *(page for page in sorted((root / "docs").glob("*.md")) if page != root / GENERATED)]
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in read)
+    if len(read) > MOST_PAGES:
+        yield f"docs: has {len(read)} pages with README.md, {MOST_PAGES} are allowed"
+    if words > MOST_WORDS:
+        yield f"docs: has {words} words with README.md, {MOST_WORDS} are allowed"
+    for page in read[1:]:
+        if not re.match(r"# .*\n\nAfter this page ", page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(root)}: the first line does not say what a reader can do 'After this page'"
 
 
 class Program:
@@ -217,16 +255,16 @@ def comparable(text):
 
 
 def check_table(root, program):
-    page = root / "docs/training-options.md"
+    page = root / GENERATED
     _, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     written, printed = comparable(rest.partition(END)[0]), comparable(tables(program))
     for option in sorted(written.keys() | printed.keys()):
         if written.get(option) != printed.get(option):
-            yield f"docs/training-options.md: {option} is {written.get(option)} there and {printed.get(option)} in mylos train --help"
+            yield f"{GENERATED}: {option} is {written.get(option)} there and {printed.get(option)} in mylos train --help"
 
 
 def write_table(root, program):
-    page = root / "docs/training-options.md"
+    page = root / GENERATED
     head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     page.write_text(head + BEGIN + "\n" + tables(program) + END + rest.partition(END)[2], encoding="utf-8")
 
@@ -236,7 +274,8 @@ def main(rule, root, *program):
     if rule == "write":
         write_table(root, *program)
         return 0
-    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "options": check_options, "table": check_table}[rule]
+    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "questions": check_questions, "sizes": check_sizes,
+             "options": check_options, "table": check_table}[rule]
     breaches = list(check(root, *program))
     for breach in breaches:
         print(breach)

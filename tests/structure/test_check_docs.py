@@ -1,5 +1,6 @@
 """Tests that the checks of check_docs.py can fail: each runs on a small tree that breaks its rule, and on one that follows it."""
 
+import json
 import pathlib
 import sys
 import tempfile
@@ -113,6 +114,35 @@ class CheckDocs(unittest.TestCase):
             with self.subTest(written=written):
                 self.write("docs/training-options.md", text.replace(written, changed))
                 self.assertEqual(len(list(check_docs.check_table(self.root, FakeProgram()))), 1)
+
+    def questions(self, **row):
+        self.write("tests/docs/questions.json", json.dumps([{"question": "Does it?", "page": "docs/here.md"} | row]))
+        return list(check_docs.check_questions(self.root))
+
+    def test_questions(self):
+        self.write("docs/here.md", "# Page\n\nNo.\n\n## Resuming, too\n\nIt does\nresume.\n\n### Else\n\nIt stops.\n")
+        self.assertEqual(self.questions(heading="Resuming, too", answer="It does resume."), [])
+        self.assertEqual(self.questions(heading="Resume", answer="It"), ["docs/here.md: has no heading 'Resume', which answers: Does it?"])
+        self.assertEqual(len(self.questions(heading="Resuming, too", answer="It stops.")), 1, "below another heading")
+        self.assertEqual(len(self.questions(page="docs/gone.md", heading="Page", answer="No.")), 1)
+
+    def test_sizes(self):
+        for name in check_docs.MOST_LINES:
+            self.write(name, "line\n")
+        self.write("docs/here.md", "# Page\n\nAfter this page you can.\n")
+        self.write(check_docs.GENERATED, "# Options\n" + "word " * check_docs.MOST_WORDS)
+        self.assertEqual(list(check_docs.check_sizes(self.root)), [])
+        self.write("docs/here.md", "# Page\n\nThis page shows.\n")
+        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs/here.md: the first line does not say what a reader can do 'After this page'"])
+        self.write("docs/here.md", "# Page\n\nAfter this page " + "word " * check_docs.MOST_WORDS)
+        self.assertEqual(len(list(check_docs.check_sizes(self.root))), 1)
+        self.write("docs/here.md", "# Page\n\nAfter this page you can.\n")
+        self.write("README.md", "line\n" * (check_docs.MOST_LINES["README.md"] + 1))
+        self.assertEqual(list(check_docs.check_sizes(self.root)), ["README.md: has 101 lines, 100 are allowed"])
+        self.write("README.md", "line\n")
+        for number in range(check_docs.MOST_PAGES - 1):
+            self.write(f"docs/{number}.md", "# Page\n\nAfter this page you can.\n")
+        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs: has 23 pages with README.md, 22 are allowed"])
 
 
 if __name__ == "__main__":
