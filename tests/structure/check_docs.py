@@ -136,8 +136,8 @@ def check_sizes(root):
     if words > MOST_WORDS:
         yield f"docs: has {words} words with README.md, {MOST_WORDS} are allowed"
     for page in read[1:]:
-        if not re.match(r"# .*\n\nAfter this page ", page.read_text(encoding="utf-8")):
-            yield f"{page.relative_to(root)}: the first line does not say what a reader can do 'After this page'"
+        if not re.match(r"# .*\n\nWith this page you can ", page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(root)}: the first line does not say what a reader can do: With this page you can ..."
 
 
 class Program:

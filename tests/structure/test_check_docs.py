@@ -129,19 +129,19 @@ class CheckDocs(unittest.TestCase):
     def test_sizes(self):
         for name in check_docs.MOST_LINES:
             self.write(name, "line\n")
-        self.write("docs/here.md", "# Page\n\nAfter this page you can.\n")
+        self.write("docs/here.md", "# Page\n\nWith this page you can read.\n")
         self.write(check_docs.GENERATED, "# Options\n" + "word " * check_docs.MOST_WORDS)
         self.assertEqual(list(check_docs.check_sizes(self.root)), [])
         self.write("docs/here.md", "# Page\n\nThis page shows.\n")
-        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs/here.md: the first line does not say what a reader can do 'After this page'"])
-        self.write("docs/here.md", "# Page\n\nAfter this page " + "word " * check_docs.MOST_WORDS)
+        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs/here.md: the first line does not say what a reader can do: With this page you can ..."])
+        self.write("docs/here.md", "# Page\n\nWith this page you can " + "word " * check_docs.MOST_WORDS)
         self.assertEqual(len(list(check_docs.check_sizes(self.root))), 1)
-        self.write("docs/here.md", "# Page\n\nAfter this page you can.\n")
+        self.write("docs/here.md", "# Page\n\nWith this page you can read.\n")
         self.write("README.md", "line\n" * (check_docs.MOST_LINES["README.md"] + 1))
         self.assertEqual(list(check_docs.check_sizes(self.root)), ["README.md: has 101 lines, 100 are allowed"])
         self.write("README.md", "line\n")
         for number in range(check_docs.MOST_PAGES - 1):
-            self.write(f"docs/{number}.md", "# Page\n\nAfter this page you can.\n")
+            self.write(f"docs/{number}.md", "# Page\n\nWith this page you can read.\n")
         self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs: has 23 pages with README.md, 22 are allowed"])
 
 
