@@ -381,6 +381,13 @@ TEST_F(BadAdapters, OfARunThatGoesOn) {
   refuse({"--lora-rank", "2"}, "no directory " + base_.string(), 1);
   expect_refused(run_mylos({"eval", "--model", run_, "--data", dev_, "--output", output_}),
                  "adapter_config.json: its base is not here: no directory " + base_.string());
+  const std::string before = base_.string();
+  base_ = directory_ / "moved";
+  refuse({"--lora-rank", "2"}, "the model in " + before + ", and the weights in " + base_.string(), 1);
+  write_file(base_ / "model.safetensors", bytes);
+  const ProgramRun run = train({"--lora-rank", "2", "--steps", "6", "--extend", "--checkpoint-every", "2"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(read_json(run_ / "last" / "adapter_config.json")["base_model_name_or_path"], base_.string());
 }
 
 TEST_F(BadAdapters, MergedOnAFullDisk) {
