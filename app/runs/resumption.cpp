@@ -17,6 +17,8 @@
 namespace mylos::app {
 namespace {
 
+using Names = std::vector<std::string_view>;
+
 /// Returns the checksums of the data that a run read, by the option that names the file; empty if run.json has none.
 nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   const auto resolved = saved.find(resolved_key);
@@ -26,18 +28,24 @@ nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
 }
 
 /// Adds the options of `task` whose rows say so about a run that continues.
-void add_options(std::vector<std::string_view>& names, OnResume on_resume, const tasks::TaskKind& task) {
+void add_options(Names& names, OnResume on_resume, const tasks::TaskKind& task) {
   for (const Option& option : option_table(task)) {
     if (option.traits.on_resume == on_resume) names.push_back(option.name);
   }
 }
 
+/// Returns the option of the model that adapters belong to, which may have moved: a checkpoint has its checksum.
+Names model_of_adapters(const Arguments& arguments) {
+  const tasks::AdapterSettings& adapters = arguments.run.task.adapters;
+  return adapters.rank > 0 || !adapters.directory.empty() ? Names{"model"} : Names();
+}
+
 /// Compares settings. Those in `compared_otherwise` may differ, and those whose rows say so; with --extend also the
 /// length, and the result says whether it does.
-train::CommandDifference difference_but_for(std::vector<std::string_view> compared_otherwise,
-                                            const nlohmann::ordered_json& saved, const Arguments& arguments) {
+train::CommandDifference difference_but_for(Names compared_otherwise, const nlohmann::ordered_json& saved,
+                                            const Arguments& arguments) {
   const Command& command = *find_command("train");
-  std::vector<std::string_view> may_differ = std::move(compared_otherwise);
+  Names may_differ = std::move(compared_otherwise);
   add_options(may_differ, OnResume::free, *arguments.task);
   std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
   if (!arguments.train->extend) return {.options = std::move(all)};
@@ -50,7 +58,7 @@ train::CommandDifference difference_but_for(std::vector<std::string_view> compar
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
-  return difference_but_for({}, saved, arguments);
+  return difference_but_for(arguments.train->extend ? model_of_adapters(arguments) : Names(), saved, arguments);
 }
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
@@ -59,12 +67,12 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
   ensure(saved.is_object(), fmt::format("{}: /run/configuration is not a JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
   const auto checksums = saved_checksums(saved);
-  std::vector<std::string_view> data;  // compared by content
+  Names by_content = model_of_adapters(arguments);
   for (const auto& [option, checksum] : checksums.items()) {
     const auto setting = settings.find(option);
-    if (setting != settings.end() && !setting->is_null()) data.emplace_back(setting.key());
+    if (setting != settings.end() && !setting->is_null()) by_content.emplace_back(setting.key());
   }
-  const auto [differing, extends] = difference_but_for(std::move(data), saved, arguments);
+  const auto [differing, extends] = difference_but_for(std::move(by_content), saved, arguments);
   ensure(differing.empty(),
          fmt::format("{} belongs to a run with other options: {}; use those of the run, {}or start over with another "
                      "--output or --overwrite --resume never",

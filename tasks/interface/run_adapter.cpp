@@ -125,8 +125,10 @@ RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const fami
   } else if (run.task.adapters.rank > 0) {
     config_ = config_of(run, model, task);
   }
+  if (!exists() || run.task.model.empty()) return;
   // A relative path would mean another model to who loads the adapter in another directory.
-  if (exists() && !run.task.model.empty()) config_->base = fs::absolute(run.task.model).lexically_normal().string();
+  config_->base = fs::absolute(run.task.model).lexically_normal().string();
+  if (!run.task.adapters.base.empty()) config_->base = run.task.adapters.base;
 }
 
 void RunAdapter::adapt(nn::Model& network) const {

@@ -27,6 +27,7 @@ struct AdapterSettings {
   bool rslora = false;                            ///< divide alpha by the root of the rank
   std::vector<std::string> trained = {};          ///< modules trained whole
   std::filesystem::path directory;                ///< an adapter to go on from, or to merge
+  std::string base;                               ///< the hub's name of the model; empty = its directory
 };
 
 /// The settings of every task. Each field documents its unit and an example.

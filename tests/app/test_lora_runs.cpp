@@ -360,6 +360,18 @@ TEST_F(BadAdapters, ChangedBeforeARunGoesOn) {
                  "or the settings of the adapters are others; restore them");
 }
 
+/// Others find the base of an adapter by its name, and so do we.
+TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
+  const EnvironmentVariable cache("XDG_CACHE_HOME", (directory_ / "cache").string());
+  const fs::path fetched = directory_ / "cache" / "mylos" / "models" / "owner" / "name";
+  fs::create_directories(fetched.parent_path());
+  fs::rename(base_, fetched);
+  base_ = "owner/name";
+  train_adapters();
+  EXPECT_EQ(read_json(run_ / "best" / "adapter_config.json")["base_model_name_or_path"], "owner/name");
+  EXPECT_EQ(scores(run_), scores(base_, {"--adapter", run_ / "best"}));
+}
+
 /// Also on two ranks, which end.
 TEST_F(BadAdapters, OfARunThatGoesOn) {
   const auto refuse = [&](const Words& more, const std::string& what, int exit_code, bool on_ranks = false) {
@@ -381,6 +393,13 @@ TEST_F(BadAdapters, OfARunThatGoesOn) {
   refuse({"--lora-rank", "2"}, "no directory " + base_.string(), 1);
   expect_refused(run_mylos({"eval", "--model", run_, "--data", dev_, "--output", output_}),
                  "adapter_config.json: its base is not here: no directory " + base_.string());
+  const std::string before = base_.string();
+  base_ = directory_ / "moved";
+  refuse({"--lora-rank", "2"}, "the model in " + before + ", and the weights in " + base_.string(), 1);
+  write_file(base_ / "model.safetensors", bytes);
+  const ProgramRun run = train({"--lora-rank", "2", "--steps", "6", "--extend", "--checkpoint-every", "2"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(read_json(run_ / "last" / "adapter_config.json")["base_model_name_or_path"], base_.string());
 }
 
 TEST_F(BadAdapters, MergedOnAFullDisk) {
