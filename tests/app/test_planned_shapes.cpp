@@ -143,7 +143,7 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   }
 }
 
-/// The tables of docs/language-models.md show the memory and micro-batches that are planned.
+/// A table of docs/language-models.md shows the memory and micro-batches that are planned.
 TEST_F(KnownModels, PagesShowThePlannedFigures) {
   const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",
                        "--batch", "64",           "--max-length", "512",     "--precision", "bfloat16"};
@@ -166,12 +166,6 @@ TEST_F(KnownModels, PagesShowThePlannedFigures) {
   for (const json& strategy : plan["modes"]) {
     EXPECT_THAT(page,
                 HasSubstr(fmt::format("| `{}` {}", strategy["mode"].get<std::string>(), memory_row(strategy, "none"))));
-    std::string row = "| " + strategy["mode"].get<std::string>() + " |";
-    for (const char* recompute : {"none", "attention", "layer"}) {
-      const auto largest = strategy["largest_micro_batches"][recompute].get<int>();
-      row += largest > 0 ? fmt::format(" {} ({}) |", largest, 4 * largest) : " does not fit |";
-    }
-    EXPECT_THAT(page, HasSubstr(row + "\n"));
   }
   const json sharded = plan_of(recomputed)["modes"][3];
   EXPECT_THAT(page, HasSubstr("| `sharded`, `--recompute layer` " + memory_row(sharded, "layer")));
