@@ -1,4 +1,4 @@
-"""Creates the Python environment of the peers once, outside the tree, with the versions of bench/peers/requirements.txt."""
+"""Creates the Python environment of the peers once, outside the tree, with the versions of lab/peers/requirements.txt."""
 
 import json
 import os

@@ -112,10 +112,10 @@ def tokenising(session):
     with Peer(session.python, "tokenizing.py", 1, session.scratch("tokenizing.log")) as peer:
         check_ids(session, peer, vocabulary, [" ".join(text.splitlines()) for text in texts])
         peer.ask("load", vocabulary=str(vocabulary), texts=write_texts(session.scratch("texts.jsonl"), texts))
-        take_turns(session, what, command, peer, 1.5)
+        take_turns(session, what, command, peer)
 
 
-def take_turns(session, what, command, peer, asked):
+def take_turns(session, what, command, peer):
     """Times `command` and the peer, which has read the same texts, in turns. Errors: ValueError if they give different numbers of tokens."""
     ours, theirs = [], []
     for turn in range(session.rounds):
@@ -127,7 +127,7 @@ def take_turns(session, what, command, peer, asked):
         say(f"{what}: round {turn + 1} of {session.rounds}: {ours[-1]:.0f}, {theirs[-1]:.0f} texts/s")
     session.results.cell(what, "Mylos", "texts/s", ours)
     session.results.cell(what, "tokenizers (Rust)", "texts/s", theirs)
-    session.results.ratio(what, "tokenizers (Rust)", ours, theirs, asked)
+    session.results.ratio(what, "tokenizers (Rust)", ours, theirs)
 
 
 def tokenizer_files(session):
@@ -145,7 +145,7 @@ def tokenizer_files(session):
             command = [session.program, "bench", "tokenize", "--model", model, "--data", rows, "--json"]
             with Peer(session.python, "tokenizing.py", 1, session.scratch("tokenizing.log")) as peer:
                 peer.ask("load", file=str(model / "tokenizer.json"), texts=write_texts(session.scratch("texts.jsonl"), texts))
-                take_turns(session, f"tokenizer.json, {kind}, {what}", command, peer, 3)
+                take_turns(session, f"tokenizer.json, {kind}, {what}", command, peer)
 
 
 def check_ids(session, peer, vocabulary, lines):
@@ -187,10 +187,10 @@ def starting(session, model):
     context.write_text("In 1745 the English blacksmith Edmund Lee patented the fantail, a small wheel behind the cap.\n")
     files = [session.program, *(path for path in pathlib.Path(model).iterdir() if path.is_file())]
     ask = [session.program, "ask", "--model", model, "--context", context, "Who patented the fantail?"]
-    for what, command, most in (("mylos info", [session.program, "info"], 60), ("mylos ask, MiniLM", ask, 300)):
+    for what, command in (("mylos info", [session.program, "info"]), ("mylos ask, MiniLM", ask)):
         for state, forgotten in (("cold", files), ("warm", [])):
             samples = [milliseconds(command, forgotten) for _ in range(2 * session.rounds + 1)]
-            session.results.value(what, f"{state} start", samples, most, " ms", at_most=True)
+            session.results.value(what, f"{state} start", samples, " ms")
 
 
 def large_tokenizer(tokens, merges):
@@ -219,5 +219,5 @@ def tokenizer_reading(session):
     command = [sys.executable, "-c", MEASURED, session.program, "tokenize", "--model", model]
     runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(2 * session.rounds + 1)]
     times, memory = ([float(value) for value in values] for values in zip(*runs, strict=True))
-    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "read", times, 300, " ms", at_most=True)
-    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "memory", memory, 100, " MiB", at_most=True)
+    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "read", times, " ms")
+    session.results.value("tokenizer.json of 150,000 tokens and 280,000 merges", "memory", memory, " MiB")

@@ -1,4 +1,4 @@
-"""The process of a peer, which computes only while it answers a request (bench/peers/serving.py is the other end)."""
+"""The process of a peer, which computes only while it answers a request (lab/peers/serving.py is the other end)."""
 
 import contextlib
 import json

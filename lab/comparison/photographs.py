@@ -76,4 +76,4 @@ def decoding(session):
             say(f"{what}: round {turn + 1} of {session.rounds}: {ours[-1]:.1f}, {theirs[-1]:.1f} images/s")
     session.results.cell(what, "Mylos", "images/s", ours)
     session.results.cell(what, "torchvision ImageFolder", "images/s", theirs)
-    session.results.ratio(what, "torchvision ImageFolder", ours, theirs, 1.5)
+    session.results.ratio(what, "torchvision ImageFolder", ours, theirs)

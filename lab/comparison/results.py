@@ -18,15 +18,12 @@ class Results:
     def cell(self, what, who, unit, samples, **more):
         self.cells.append({"what": what, "who": who, "unit": unit, **summary(samples), **more})
 
-    def ratio(self, what, against, ours, theirs, asked, at_most=False):
-        """Adds the ratios of each round. `asked` is the target: the minimum, or the maximum with `at_most`; None: only reported."""
-        self.value(what, against, [a / b for a, b in zip(ours, theirs)], asked, "x", at_most)
+    def ratio(self, what, against, ours, theirs):
+        """Adds the ratios of each round."""
+        self.value(what, against, [a / b for a, b in zip(ours, theirs)], "x")
 
-    def value(self, what, against, samples, asked, unit, at_most=False):
-        median = statistics.median(samples)
-        reached = None if asked is None else (median <= asked if at_most else median >= asked)
-        self.ratios.append({"what": what, "against": against, "unit": unit, "asked": asked, "at_most": at_most,
-                            "reached": reached, **summary(samples)})
+    def value(self, what, against, samples, unit):
+        self.ratios.append({"what": what, "against": against, "unit": unit, **summary(samples)})
 
     def check(self, what, ours, theirs, tolerance):
         """Checks both programs' losses of the same batches. Errors: ValueError if they differ."""
@@ -54,19 +51,10 @@ def markdown(head, rows):
     return "\n".join([line(head), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows)])
 
 
-def asked_text(ratio):
-    if ratio["asked"] is None:
-        return "-"
-    return f"{'at most ' if ratio['at_most'] else ''}{ratio['asked']:g}{ratio['unit']}"
-
-
 def ratio_table(results):
-    rows = []
-    for ratio in results.ratios:
-        reached = {None: "", True: "yes", False: "NO"}[ratio["reached"]]
-        rows.append([ratio["what"], ratio["against"], asked_text(ratio), number(ratio["median"]) + ratio["unit"],
-                     f"{number(ratio['min'])} to {number(ratio['max'])}", reached])
-    return markdown(["what", "against", "asked", "median", "least to most", "reached"], rows)
+    rows = [[ratio["what"], ratio["against"], number(ratio["median"]) + ratio["unit"], f"{number(ratio['min'])} to {number(ratio['max'])}"]
+            for ratio in results.ratios]
+    return markdown(["what", "against", "median", "least to most"], rows)
 
 
 def cell_table(results):

@@ -5,7 +5,6 @@ import dataclasses
 import statistics
 import sys
 
-from comparison import machine
 from comparison.environment import PeersMissing
 from comparison.mylos import MANY_STEPS, StandingRun, run, run_json, steps_of, training_command
 from comparison.peer import Peer
@@ -62,13 +61,12 @@ class OwnRun:
 
 @dataclasses.dataclass
 class Subject:
-    """A model, its data, its targets, and the number of steps of a turn."""
+    """A model, its data, and the number of steps of a turn."""
 
     name: str
     model: object
     data: object
     steps: int
-    asked: dict
     tolerance: float = LOSS_TOLERANCE  # relative, of losses compared with the peer's
     memory_steps: int = MEMORY_STEPS
     adapter: object = None  # directory of an adapter, which alone is trained
@@ -190,9 +188,9 @@ def speed(session, subject, ways, options=()):
         what = row_name(f"{subject.name} training", ours)
         for name in ways:
             if name not in contenders:
-                session.results.ratio(what, name, samples[ours], samples[name], subject.asked.get(name))
+                session.results.ratio(what, name, samples[ours], samples[name])
         if best:
-            session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples[ours], samples[best], subject.asked[BEST])
+            session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples[ours], samples[best])
     beside_before(session, f"{subject.name} training", samples)
 
 
@@ -204,7 +202,7 @@ def row_name(what, ours):
 def beside_before(session, what, samples):
     """Adds the ratio to the program of --before, if there is one."""
     if BEFORE in samples:
-        session.results.ratio(what, BEFORE, samples["Mylos"], samples[BEFORE], None)
+        session.results.ratio(what, BEFORE, samples["Mylos"], samples[BEFORE])
 
 
 def check_ours(session, subject, runs, tolerance):
@@ -219,7 +217,7 @@ def check_ours(session, subject, runs, tolerance):
         session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", values, first, tolerance)
 
 
-def of_both(session, subject, runs, tolerance, what, against, asked):
+def of_both(session, subject, runs, tolerance, what, against):
     """Compares the first with the second of `runs`, {name: (options, threads)}, for each program in turns."""
     every = {f"{ours} {name}": OwnRun(program, *run) for ours, program in session.programs.items() for name, run in runs.items()}
     check_ours(session, subject, {f"Mylos {name}": every[f"Mylos {name}"] for name in runs}, tolerance)
@@ -229,17 +227,15 @@ def of_both(session, subject, runs, tolerance, what, against, asked):
     record(session, subject, samples)
     first, second = runs
     for ours in session.programs:
-        session.results.ratio(row_name(what, ours), against, samples[f"{ours} {first}"], samples[f"{ours} {second}"], asked)
+        session.results.ratio(row_name(what, ours), against, samples[f"{ours} {first}"], samples[f"{ours} {second}"])
     for name in runs:
         beside_before(session, f"{subject.name} training, {name}", {ours: samples[f"{ours} {name}"] for ours in session.programs})
 
 
 def precision(session, subject):
     """Compares bfloat16 with float, both in Mylos."""
-    flags = machine.cpu_flags()
-    asked = 1.9 if flags & {"avx512_bf16", "amx_bf16"} else 0.85
     runs = {"bfloat16": (["--precision", "bfloat16"], session.threads), "float": ([], session.threads)}
-    of_both(session, subject, runs, BFLOAT16_TOLERANCE, f"{subject.name} training, bfloat16", "our float", asked)
+    of_both(session, subject, runs, BFLOAT16_TOLERANCE, f"{subject.name} training, bfloat16", "our float")
 
 
 def threads(session, subject):
@@ -247,8 +243,7 @@ def threads(session, subject):
     if session.threads < 2:
         return session.results.leave_out(f"{subject.name} training, threads", "one CPU is usable")
     runs = {f"{session.threads} threads": ([], session.threads), "1 thread": ([], 1)}
-    asked = 1.88 if session.threads == 2 else None
-    of_both(session, subject, runs, LOSS_TOLERANCE, f"{subject.name} training, {session.threads} threads", "1 thread", asked)
+    of_both(session, subject, runs, LOSS_TOLERANCE, f"{subject.name} training, {session.threads} threads", "1 thread")
 
 
 def memory(session, subject, name=INSTALLED):
@@ -263,7 +258,7 @@ def memory(session, subject, name=INSTALLED):
         peer.ask("steps", batches=subject.data.batches(0, subject.memory_steps), **WAYS[name].request())
         theirs = peer.end()
     session.results.cell(what, name, "MiB", [theirs / 2**20])
-    session.results.ratio(what, name, [ours], [theirs], subject.asked.get("memory", 0.6), at_most=True)
+    session.results.ratio(what, name, [ours], [theirs])
 
 
 def ceiling(session, subject):
@@ -279,7 +274,7 @@ def ceiling(session, subject):
         what = row_name(f"{subject.name} training, share of the GEMM ceiling", name)
         session.results.cell(what, "step", "GFLOP/s", [step["gflops"] for step in found])
         session.results.cell(what, "products alone", "GFLOP/s", [step["gemm_gflops"] for step in found])
-        session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], subject.asked["share"], "%")
+        session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], "%")
     beside_before(session, f"{subject.name}, bench step", {name: [step["gflops"] for step in found] for name, found in steps.items()})
 
 
@@ -298,7 +293,7 @@ def adapter_step(session, subject):
     for name, values in samples.items():
         session.results.cell(what, name, "ms", values)
     first, second = samples.values()
-    session.results.ratio(what, "the model's step, without gradients of weights", first, second, 1.08, at_most=True)
+    session.results.ratio(what, "the model's step, without gradients of weights", first, second)
 
 
 def is_saved(kernel):

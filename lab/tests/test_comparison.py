@@ -1,4 +1,4 @@
-"""Tests the computations of bench/compare, bench/scaling and bench/overlap, and runs them on a small model, without peers.
+"""Tests the computations of lab/compare, lab/scaling and lab/overlap, and runs them on a small model, without peers.
 
 test_comparison.py MYLOS
 """
@@ -17,8 +17,8 @@ import unittest
 import xml.dom.minidom
 
 sys.dont_write_bytecode = True
-BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
+LAB = pathlib.Path(__file__).resolve().parents[2] / "lab"
+sys.path.insert(0, str(LAB))
 from comparison import environment, games, models, mylos, peer, pictures, plot, questions, results, scaling, training
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -57,16 +57,9 @@ class Scratch(unittest.TestCase):
 class Results(unittest.TestCase):
     def test_ratio_of_each_round(self):
         found = results.Results()
-        found.ratio("training", "peer", [10.0, 30.0, 20.0], [5.0, 10.0, 20.0], asked=2)
+        found.ratio("training", "peer", [10.0, 30.0, 20.0], [5.0, 10.0, 20.0])
         self.assertEqual(found.ratios[0]["samples"], [2.0, 3.0, 1.0])
-        self.assertEqual((found.ratios[0]["median"], found.ratios[0]["reached"]), (2.0, True))
-
-    def test_report_marks_missed_targets(self):
-        found = results.Results()
-        found.ratio("training", "peer", [1.0], [1.0], asked=1.4)
-        found.ratio("memory", "peer", [1.0], [1.0], asked=0.6, at_most=True)
-        self.assertEqual([ratio["reached"] for ratio in found.ratios], [False, False])
-        self.assertEqual(results.report(found).count(" NO "), 2)
+        self.assertRegex(results.report(found), r"\| training +\| peer +\| 2\.00x +\| 1\.00 to 3\.00 ")
 
     def test_rejects_different_losses(self):
         found = results.Results()
@@ -133,7 +126,7 @@ class Batches(Scratch):
     def test_program_of_before_takes_turns(self):
         session = types.SimpleNamespace(programs={"Mylos": sys.argv[1], training.BEFORE: sys.argv[1]}, rounds=1, threads=2,
                                         results=results.Results(), scratch=lambda name: self.directory / name)
-        training.threads(session, training.Subject("small", self.model, self.data, 2, {}))
+        training.threads(session, training.Subject("small", self.model, self.data, 2))
         self.assertEqual([(ratio["what"], ratio["against"]) for ratio in session.results.ratios],
                          [("small training, 2 threads", "1 thread"), ("small training, 2 threads, before", "1 thread"),
                           ("small training, 2 threads", training.BEFORE), ("small training, 1 thread", training.BEFORE)])
@@ -259,7 +252,7 @@ class Overlap(Scratch):
         self.trace.write_text(json.dumps({"traceEvents": events}))
 
     def overlap(self, *words):
-        return subprocess.run([sys.executable, "-B", BENCH / "overlap", self.trace, *words], capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-B", LAB / "overlap", self.trace, *words], capture_output=True, text=True)
 
     def test_overlap_share_of_whole_steps(self):
         done = self.overlap()
@@ -282,7 +275,7 @@ class Floor(Scratch):
     def floor(self, kernels, *words):
         step = self.directory / "step.json"
         step.write_text(json.dumps({"tokens": 1000.0, "seconds": 2.0, "gflops": 50.0, "breakdown": {"kernels": kernels}}))
-        return subprocess.run([sys.executable, "-B", BENCH / "floor", step, "--tflops", "1", "--gbytes", "100", *words], capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-B", LAB / "floor", step, "--tflops", "1", "--gbytes", "100", *words], capture_output=True, text=True)
 
     def test_kernel_time_is_the_larger_of_compute_and_memory_time(self):
         row = lambda name, flops, moved, calls=1.0: {"name": name, "calls": calls, "flops": flops, "bytes": moved}
@@ -306,7 +299,7 @@ class Floor(Scratch):
 class PredictedScaling(Scratch):
     def predict(self, *words):
         output = self.directory / "scaling.json"
-        done = subprocess.run([sys.executable, "-B", BENCH / "predict_scaling", "--program", sys.argv[1], "--models", "bert-base", "--output", output,
+        done = subprocess.run([sys.executable, "-B", LAB / "predict_scaling", "--program", sys.argv[1], "--models", "bert-base", "--output", output,
                                *words], capture_output=True, text=True)
         return done, json.loads(output.read_text()) if done.returncode == 0 else None
 
