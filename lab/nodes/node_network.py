@@ -1,4 +1,4 @@
-"""The network of scripts/test-nodes: the rates of its links, the bytes that they carry, and commands on its ranks."""
+"""The network of lab/test-nodes: the rates of its links, the bytes that they carry, and commands on its ranks."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODES, OF_NODE = 4, 2
 RANKS = NODES * OF_NODE
 
@@ -83,7 +83,7 @@ class Nodes:
         """Standard output of the program on all ranks. Errors: SystemExit where it fails."""
         network = "10.0.0.0/24"
         launch = [self.mpiexec, "--hostfile", str(self.directory / ("known" if knows else "unknown")), "-n", str(RANKS), "--bind-to", "none",
-                  "--mca", "plm_rsh_agent", str(ROOT / "scripts/on-node"), "--mca", "orte_tmpdir_base", str(self.directory),
+                  "--mca", "plm_rsh_agent", str(ROOT / "lab/nodes/on-node"), "--mca", "orte_tmpdir_base", str(self.directory),
                   "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
                   "--mca", "mpi_yield_when_idle", "1"]
         command = [*launch, self.mylos, *map(str, words)]

@@ -1,4 +1,4 @@
-"""Times exchanges and training steps on the simulated nodes of scripts/test-nodes, which starts this in the namespace of the bridge.
+"""Times exchanges and training steps on the simulated nodes of lab/test-nodes, which starts this in the namespace of the bridge.
 
     node_runs.py BUILD MPIEXEC NAME DIRECTORY ROUNDS MBIT...
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from comparison import models, results, scaling
 from comparison.mylos import steps_of

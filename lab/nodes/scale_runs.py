@@ -1,4 +1,4 @@
-"""Trains a tiny model on increasing numbers of ranks for scripts/test-scale, and compares losses, CPU time and memory.
+"""Trains a tiny model on increasing numbers of ranks for lab/test-scale, and compares losses, CPU time and memory.
 
     scale_runs.py MOST_RANKS BUILD...
 

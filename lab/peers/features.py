@@ -7,7 +7,7 @@ import sys
 import torch
 from transformers import BertForQuestionAnswering, BertTokenizerFast
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts/record"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "lab/record"))
 from labels import label
 
 

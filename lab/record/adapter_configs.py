@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records which modules PEFT adapts or trains whole, with ranks and scales -> tests/golden/adapter_configs.json.
 
-    scripts/record/adapter_configs.py
+    lab/record/adapter_configs.py
 
 PyPI: peft 0.21.2, torch, transformers.
 """

@@ -3,7 +3,7 @@
 -> tests/golden/run_<commit>/<family>: the model (model/), prepared data (train.h5), the command without the program (command.txt), the
 stopped run (run/), and the metrics of the same run without a stop (whole.jsonl).
 
-    scripts/record/family_runs.py build/release/mylos
+    lab/record/family_runs.py build/release/mylos
 
 Needs only Python. Recorded with the program of commit be1598fc. Never record it again with a later program: old files must remain
 readable; a later program writes another directory. A run keeps the absolute path of its model, so the commands name their files below

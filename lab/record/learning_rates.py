@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records the learning rates of transformers' schedules -> tests/golden/learning_rates.jsonl.
 
-    scripts/record/learning_rates.py
+    lab/record/learning_rates.py
 
 PyPI: torch, transformers.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records steps of Lion (Chen et al. 2023) by a loop in PyTorch -> tests/golden/lion_steps.jsonl.
 
-    scripts/record/lion_steps.py
+    lab/record/lion_steps.py
 
 PyPI: torch.
 """

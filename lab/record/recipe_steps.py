@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records steps of the optimizers and schedules that the recipes stand for -> tests/golden/recipe_steps.jsonl.
 
-    scripts/record/recipe_steps.py
+    lab/record/recipe_steps.py
 
 PyPI: torch, transformers below 5 (for its AdamW, which one of the programs imports).
 """

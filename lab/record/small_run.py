@@ -3,7 +3,7 @@
 -> tests/golden/recorded_run: a BERT of one layer (model/), 12 questions (questions.json), a run that finished
 (finished/) and the same run interrupted by SIGUSR1 (interrupted/).
 
-    scripts/record/small_run.py build/release/mylos
+    lab/record/small_run.py build/release/mylos
 
 Needs only Python. Recorded with the program of commit 4db94f6 (version 0.1.0). Never record it again with a later
 program: old files must remain readable, so add another directory instead. run.json and the checkpoints contain the

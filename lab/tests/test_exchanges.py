@@ -1,4 +1,4 @@
-"""Tests bench/exchanges on small sizes: what it counts, times and finds.
+"""Tests lab/exchanges on small sizes: what it counts, times and finds.
 
 test_exchanges.py BUILD
 """
@@ -16,7 +16,7 @@ WAYS = ("ours", "blocking", "nonblocking")
 
 
 def run(*words):
-    done = subprocess.run([ROOT / "bench/exchanges", sys.argv[1], "--divisor", str(DIVISOR), "--json", *words], capture_output=True, text=True)
+    done = subprocess.run([ROOT / "lab/exchanges", sys.argv[1], "--divisor", str(DIVISOR), "--json", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

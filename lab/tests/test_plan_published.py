@@ -1,4 +1,4 @@
-"""Tests bench/plan_published on published runs and on a small table; an error in a table is reported in one line.
+"""Tests lab/plan_published on published runs and on a small table; an error in a table is reported in one line.
 
 test_plan_published.py MYLOS
 """
@@ -26,7 +26,7 @@ SMALL = f"""{COLUMNS}
 
 
 def run(file, *words):
-    return subprocess.run([ROOT / "bench/plan_published", file, "--program", sys.argv[1], *words], capture_output=True, text=True)
+    return subprocess.run([ROOT / "lab/plan_published", file, "--program", sys.argv[1], *words], capture_output=True, text=True)
 
 
 class Table(unittest.TestCase):

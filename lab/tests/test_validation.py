@@ -1,4 +1,4 @@
-"""Tests scripts/validate-gpu: what it computes from the output of programs, and what it refuses.
+"""Tests lab/validate-gpu: what it computes from the output of programs, and what it refuses.
 
 test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a fast test program
 """
@@ -99,7 +99,7 @@ class Kernels(unittest.TestCase):
 
     def test_missing_program_names_the_remedy(self):
         session = types.SimpleNamespace(bundle=bundle.Bundle({}, pathlib.Path("/nowhere"), True))
-        with self.assertRaisesRegex(commands.Failed, "bench_kernels is not in the bundle; make it again with scripts/bundle-gpu"):
+        with self.assertRaisesRegex(commands.Failed, "bench_kernels is not in the bundle; make it again with lab/bundle-gpu"):
             kernels.bench(session, commands.Clock(HANG_LIMIT), "bench_kernels")
 
     def test_speeds_are_compared_by_pass(self):
@@ -160,7 +160,7 @@ for number in main.SIGNALS:
     signal.signal(number, main.stop)
 print(main.validate(types.SimpleNamespace(seconds=6000, bundle=None, dry_run=True, parts=[], output=None), None))
 """
-        done = commands.run([sys.executable, "-c", script, ROOT / "bench"], HANG_LIMIT)
+        done = commands.run([sys.executable, "-c", script, ROOT / "lab"], HANG_LIMIT)
         self.assertEqual(done.output.splitlines(), ["[('one', True), ('the whole validation', False)]", "1"], done.errors)
         self.assertIn("stopped by SIGTERM", done.errors)
 
@@ -208,7 +208,7 @@ class Refusals(Scratch):
         return str(self.directory / "cuda")
 
     def test_missing_bundle(self):
-        self.refused(r"^validate-gpu: no bundle in .*make it with scripts/bundle-gpu", "--dry-run", "--bundle", self.directory)
+        self.refused(r"^validate-gpu: no bundle in .*make it with lab/bundle-gpu", "--dry-run", "--bundle", self.directory)
 
     def test_truncated_bundle(self):
         folder = self.make_bundle()
@@ -285,7 +285,7 @@ esac"""
         done = self.validate("--dry-run", "--tests", "--only", "test_core Some", "--bundle", folder, "--seconds", "600")
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
-        self.assertIn(f"; repeat with: scripts/validate-gpu --tests --only 'test_core Some' --dry-run --bundle {folder} ", done.stderr)
+        self.assertIn(f"; repeat with: lab/validate-gpu --tests --only 'test_core Some' --dry-run --bundle {folder} ", done.stderr)
         self.assertNotIn("Other", done.stderr)
 
     def test_a_program_that_fails_after_its_tests_fails(self):

@@ -1,4 +1,4 @@
-"""Tests scripts/validate-gpu by dry runs of its parts on small files.
+"""Tests lab/validate-gpu by dry runs of its parts on small files.
 
 test_validation_parts.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION [TEST_NCCL_ALONE FAILING_NCCL]     TEST_PROGRAM: a fast test program
 """
@@ -38,7 +38,7 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
     def test_an_error_is_a_failed_check(self):
         done = self.doctor([{"level": "error", "name": "GPU", "text": "it is gone", "advice": ""}])
         self.assertEqual(done.returncode, 1)
-        self.assertIn("FAILED: doctor: mylos doctor: GPU: it is gone; repeat with: scripts/validate-gpu --doctor ", done.stderr)
+        self.assertIn("FAILED: doctor: mylos doctor: GPU: it is gone; repeat with: lab/validate-gpu --doctor ", done.stderr)
 
 
 class Recorded(Scratch):
@@ -108,7 +108,7 @@ class Ranks(Scratch):
         self.assertEqual(done.returncode, 1)
         line = next(line for line in done.stderr.splitlines() if line.startswith("FAILED"))
         self.assertRegex(line, r"^FAILED: ranks: test_communicator on 2 ranks: rank 1: Suite.Test: file.cpp:7: it differs; "
-                               r"repeat with: scripts/validate-gpu --ranks --only test_communicator --dry-run ")
+                               r"repeat with: lab/validate-gpu --ranks --only test_communicator --dry-run ")
         write(folder / "cpu/bin/test_communicator", '#!/bin/sh\necho "[  PASSED  ] 0 tests."\n', executable=True)
         done, _ = self.run_ranks(folder, "--only", "test_communicator")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -157,7 +157,7 @@ exit 99"""
         self.assertEqual([check["name"] for check in result["checks"] if not check["passed"]], ["racecheck test_core LayerNorm/0"])
         self.assertIn("memcheck test_core LayerNorm/0", [check["name"] for check in result["checks"] if check["passed"]])
         self.assertRegex(done.stderr, r"FAILED: .*Error: Race reported between .*; "
-                                      r"repeat with: scripts/validate-gpu --sanitize --only 'racecheck test_core LayerNorm/0' ")
+                                      r"repeat with: lab/validate-gpu --sanitize --only 'racecheck test_core LayerNorm/0' ")
 
     def test_a_tool_that_does_not_work_is_left_out(self):
         done, result = self.sanitize("echo 'Device not supported' >&2; exit 1", "--only", "memcheck")

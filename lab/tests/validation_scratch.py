@@ -1,4 +1,4 @@
-"""What the tests of scripts/validate-gpu share: a scratch directory, and a bundle with the programs under test (sys.argv)."""
+"""What the tests of lab/validate-gpu share: a scratch directory, and a bundle with the programs under test (sys.argv)."""
 
 import json
 import os
@@ -10,9 +10,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "lab"))
 
-SCRIPT = ROOT / "scripts/validate-gpu"
+SCRIPT = ROOT / "lab/validate-gpu"
 HANG_LIMIT = 600  # seconds; ends only what hangs
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 

@@ -23,7 +23,7 @@ PART = "beside PyTorch"
 
 
 def configuration(padding=None, compiled=False, grouped=False, attention="padded"):
-    """A configuration of PyTorch; `padding` as in bench/peers/features.py, None for images."""
+    """A configuration of PyTorch; `padding` as in lab/peers/features.py, None for images."""
     return {"attention": attention, "padding": padding, "grouped": grouped, "compiled": compiled}
 
 

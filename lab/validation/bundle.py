@@ -1,4 +1,4 @@
-"""Opens the bundle of scripts/bundle-gpu: a build for GPUs, one for the CPU, their libraries, and data."""
+"""Opens the bundle of lab/bundle-gpu: a build for GPUs, one for the CPU, their libraries, and data."""
 
 import functools
 import json
@@ -72,11 +72,11 @@ class Bundle:
 def read_manifest(folder):
     path = folder / MANIFEST
     if not path.is_file():
-        raise Refused(f"no bundle in {folder}: {MANIFEST} is not there; make it with scripts/bundle-gpu, or name it with --bundle")
+        raise Refused(f"no bundle in {folder}: {MANIFEST} is not there; make it with lab/bundle-gpu, or name it with --bundle")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise Refused(f"{path} cannot be read ({error}); make the bundle again with scripts/bundle-gpu") from error
+        raise Refused(f"{path} cannot be read ({error}); make the bundle again with lab/bundle-gpu") from error
 
 
 def open_bundle(folder, scratch, stand_in):
@@ -91,11 +91,11 @@ def open_bundle(folder, scratch, stand_in):
             with tarfile.open(archive, "r:xz") as packed:
                 packed.extractall(root, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
-            raise Refused(f"{archive} cannot be unpacked: {error}; make the bundle again with scripts/bundle-gpu") from error
+            raise Refused(f"{archive} cannot be unpacked: {error}; make the bundle again with lab/bundle-gpu") from error
     bundle = Bundle(manifest, root, stand_in)
     for needed in (bundle.program("cpu"), bundle.program("gpu"), bundle.questions, bundle.vocabulary):
         if not needed.is_file():
-            raise Refused(f"{needed.relative_to(root)} is not in the bundle; make it again with scripts/bundle-gpu")
+            raise Refused(f"{needed.relative_to(root)} is not in the bundle; make it again with lab/bundle-gpu")
     return bundle
 
 

@@ -14,7 +14,7 @@ def bench(session, clock, program, *words):
     """Runs a program and returns the JSON that it prints. Errors: Failed, OutOfTime."""
     path = session.bundle.program("gpu", program)
     if not path.is_file():
-        raise Failed(f"{program} is not in the bundle; make it again with scripts/bundle-gpu")
+        raise Failed(f"{program} is not in the bundle; make it again with lab/bundle-gpu")
     return json.loads(succeed([path, *words, "--json"], clock.limit(LIMIT), session.names).output)
 
 

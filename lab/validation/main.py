@@ -1,4 +1,4 @@
-"""Runs the parts of scripts/validate-gpu that the command line selects."""
+"""Runs the parts of lab/validate-gpu that the command line selects."""
 
 import argparse
 import dataclasses
@@ -16,7 +16,7 @@ import time
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "lab"))
 
 from comparison import models, pictures, questions
 from validation import report, target
@@ -145,9 +145,9 @@ def arguments():
     for name, part in PARTS.items():
         group.add_argument(f"--{name}", action="store_true", help=f"{part.help} ({part.seconds} s at most if all are run)")
     parser.add_argument("--dry-run", action="store_true", help="all of it on this CPU, with the bundle's build for the CPU and small sizes")
-    parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu-bundle", metavar="DIR", help="what scripts/bundle-gpu made (default: %(default)s)")
+    parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu-bundle", metavar="DIR", help="what lab/bundle-gpu made (default: %(default)s)")
     parser.add_argument("--output", type=pathlib.Path, metavar="DIR",
-                        help="where the results go (default: bench/results; of a dry run build/validation)")
+                        help="where the results go (default: lab/results; of a dry run build/validation)")
     parser.add_argument("--seconds", type=int, default=TOTAL, metavar="N",
                         help=f"in all, {TABLES} of {TOTAL} of them for starting and for the tables (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=Sizes.batch, metavar="N", help="sequences of a step (default: %(default)s); not of a dry run")
@@ -159,7 +159,7 @@ def arguments():
         parser.error("--seconds and --threads: expected at least 1; --batch: 1 to 128")
     options.parts = [part for part in PARTS if getattr(options, part)] or list(PARTS)
     options.repeat = repeater(options, parser)
-    options.output = options.output or ROOT / ("build/validation" if options.dry_run else "bench/results")
+    options.output = options.output or ROOT / ("build/validation" if options.dry_run else "lab/results")
     return options
 
 
@@ -169,7 +169,7 @@ def repeater(options, parser):
     for name in ("bundle", "output", "seconds", "batch", "threads"):
         if getattr(options, name) != parser.get_default(name):
             words += [f"--{name}", str(getattr(options, name))]
-    return lambda part, job: shlex.join(["scripts/validate-gpu", f"--{part}", *(["--only", job] if job else []), *words])
+    return lambda part, job: shlex.join(["lab/validate-gpu", f"--{part}", *(["--only", job] if job else []), *words])
 
 
 def check_target(session, options):

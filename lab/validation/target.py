@@ -53,7 +53,7 @@ def check_architecture(found, built):
     capability = capability_of(found)
     if capability < built:
         raise Refused(f"the bundle is built for compute capability {built / 10:.1f}, and this {found['name']} has {capability / 10:.1f}; "
-                      f"make one with scripts/bundle-gpu --arch {max((known for known in (70, 80, 90) if known <= capability), default=70)}")
+                      f"make one with lab/bundle-gpu --arch {max((known for known in (70, 80, 90) if known <= capability), default=70)}")
 
 
 def python_folders():
@@ -114,7 +114,7 @@ OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 
 def open_mpi_names(folder):
-    """Returns the variables that replace the paths which Open MPI and PMIx were built with. `folder`: see scripts/bundle-gpu."""
+    """Returns the variables that replace the paths which Open MPI and PMIx were built with. `folder`: see lab/bundle-gpu."""
     return {"OPAL_PREFIX": str(folder), "OPAL_BINDIR": f"{folder}/bin", "OPAL_LIBDIR": f"{folder}/components", "OPAL_PKGLIBDIR": f"{folder}/components",
             "OPAL_DATADIR": f"{folder}/help", "OPAL_PKGDATADIR": f"{folder}/help", "OPAL_SYSCONFDIR": f"{folder}/help",
             "PMIX_MCA_mca_base_component_path": f"{folder}/pmix", "PMIX_MCA_pcompress_base_silence_warning": "1"}

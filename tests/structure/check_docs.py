@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|container|core|data|docs|examples|families|jobscripts|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|families|jobscripts|lab|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -22,7 +22,8 @@ ALWAYS = {"help", "version"}
 
 
 def pages(root):
-    return [path for path in [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *sorted((root / "docs").glob("*.md"))] if path.is_file()]
+    own = (root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "lab/README.md"))
+    return [path for path in [*own, *sorted((root / "docs").glob("*.md")), *sorted((root / "lab/results").glob("*.md"))] if path.is_file()]
 
 
 def lines(page):
@@ -89,7 +90,7 @@ def check_messages(root):
 
 def is_a_file_name(path):
     """Returns whether a path names a file, unlike train/loss, which is a name in TensorBoard, or gemm_<name>.cpp."""
-    named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/", path)
+    named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/|lab/", path)
     return named and not re.search(r"[<>{}]", path)
 
 
@@ -153,7 +154,7 @@ def check_command(text, root, program):
         else:
             known = program.all_options()
         yield from (f"mylos {words[1]} has no option --{name}" for name in options if name.replace("_", "-") not in known)  # users may write _ for -
-    elif re.match(r"(?:scripts|bench)/", first) and (root / first).is_file():
+    elif re.match(r"(?:scripts|bench|lab)/", first) and (root / first).is_file():
         script = (root / first).read_text(encoding="utf-8")
         yield from (f"{first} has no option --{name}" for name in options if f"--{name}" not in script)
     elif first.startswith("--"):

@@ -337,13 +337,24 @@ class CheckTree(unittest.TestCase):
                 self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
         self.write("scripts/get", "")
         for good in ['command = [python, "-I", "-m", "pip", "install",\n           "--only-binary=:all:", *words]\n']:
-            self.write("bench/peers.py", good)
+            self.write("lab/peers.py", good)
             self.assertEqual(list(check_tree.check_pip(self.root)), [])
         for bad in ['command = [python, "-m", "pip", "install", "--only-binary=:all:", *words]\n',
                     'command = [python, "-I", "-m", "pip",\n           "download", *words]\n']:
             with self.subTest(bad):
-                self.write("bench/peers.py", bad)
+                self.write("lab/peers.py", bad)
                 self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
+
+    def test_nothing_but_comments_names_the_laboratory(self):
+        self.write("nn/bert.cpp", "// measured by lab/compare\nint syllab/2;\n")
+        self.write("scripts/get", '# as lab/peers does\n')
+        self.write("tests/docs/elsewhere.py", 'ROWS = ["^lab/"]\n')
+        self.write("tests/support/read.py", '"""Values of lab/record."""\n')
+        self.assertEqual(list(check_tree.check_lab(self.root)), [])
+        self.write("nn/bert.cpp", 'read("lab/results/h200.json");')
+        self.write("scripts/get", 'python3 "$root/lab/compare"')
+        self.assertEqual([line.split(";")[0] for line in check_tree.check_lab(self.root)],
+                         ["nn/bert.cpp: names lab/results", "scripts/get: names lab/compare"])
 
     def test_source_missing_from_every_cmake_list(self):
         self.write("nn/CMakeLists.txt", "mylos_folder(nn SOURCES bert.cpp)")
