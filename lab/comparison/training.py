@@ -1,4 +1,4 @@
-"""Compares training of Mylos and PyTorch: tokens per second in turns, peak memory, precision, threads, share of the ceiling."""
+"""Compares training of Mylos and PyTorch: tokens per second in turns, peak memory, precision, threads."""
 
 import contextlib
 import dataclasses
@@ -259,23 +259,6 @@ def memory(session, subject, name=INSTALLED):
         theirs = peer.end()
     session.results.cell(what, name, "MiB", [theirs / 2**20])
     session.results.ratio(what, name, [ours], [theirs])
-
-
-def ceiling(session, subject):
-    """Reports the share of the GEMM ceiling that a step reaches, by `mylos bench step`."""
-    steps = {name: [] for name in session.programs}
-    for turn in range(session.rounds):
-        say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")
-        for name, program in session.programs.items():
-            command = [program, "bench", "step", "--model", subject.model, "--data", subject.data.file,
-                       "--batch", str(subject.data.size), *subject.data.options, "--repeats", str(subject.steps), "--json"]
-            steps[name].append(run_json(command, session.threads))
-    for name, found in steps.items():
-        what = row_name(f"{subject.name} training, share of the GEMM ceiling", name)
-        session.results.cell(what, "step", "GFLOP/s", [step["gflops"] for step in found])
-        session.results.cell(what, "products alone", "GFLOP/s", [step["gemm_gflops"] for step in found])
-        session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], "%")
-    beside_before(session, f"{subject.name}, bench step", {name: [step["gflops"] for step in found] for name, found in steps.items()})
 
 
 def adapter_step(session, subject):
