@@ -17,6 +17,8 @@ WAYS = ("ours", "blocking", "nonblocking")
 
 def run(*words):
     done = subprocess.run([ROOT / "lab/exchanges", sys.argv[1], "--divisor", str(DIVISOR), "--json", *words], capture_output=True, text=True)
+    if "is not Open MPI's" in done.stderr or "build it with MPI" in done.stderr:
+        raise unittest.SkipTest(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

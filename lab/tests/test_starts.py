@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,7 @@ class Starts(unittest.TestCase):
         self.assertEqual(list(json.loads(output.read_text())["sweeps"]), ["length", "batch", "layers"])
         self.assertIn("<svg", (self.directory / "law.svg").read_text())
 
+    @unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
     def test_plan_measures_plans_and_trains(self):
         model = models.make_random_bert(self.directory / "model", self.data(), SMALL)
         done = self.start("plan", "--model", model, "--batch", "4", "--steps", "6", "--rounds", "1", "--program", self.build / "mylos")
@@ -112,6 +114,7 @@ class Starts(unittest.TestCase):
         self.assertEqual([cell.strip() for cell in done.stdout.splitlines()[2].split("|")[1:9]], ["Rotate", "28", "0", "16", "0", "1", "1", "0"])
         self.assertIn("is not on the path", self.start("kernel_resources", "program", PATH=os.path.dirname(sys.executable)).stderr)
 
+    @unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
     def test_runs_on_many_ranks_agree(self):
         done = subprocess.run([sys.executable, "-B", LAB / "nodes/scale_runs.py", "4", self.build], capture_output=True, text=True,
                               env={**os.environ, "MODES": "sharded"})
