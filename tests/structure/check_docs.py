@@ -1,6 +1,6 @@
 """Checks that links, files, commands and options in the documentation exist.
 
-    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | options PROGRAM | table PROGRAM
+    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | size | options PROGRAM | table PROGRAM
     check_docs.py write ROOT PROGRAM     regenerates the tables of docs/training-options.md
 
 Prints one line for each error. Exits with 1 if there is one.
@@ -19,6 +19,11 @@ OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
 # Options of every command, which the help of a command does not list.
 ALWAYS = {"help", "version"}
+
+
+# What a user has to read: pages of docs/ without the generated one of options, words of these and README.md, and lines of single pages.
+MOST_PAGES, MOST_WORDS = 27, 47_500
+LINES = {"docs/performance.md": (100, 130), "docs/gpu.md": (120, 150)}
 
 
 def pages(root):
@@ -101,6 +106,19 @@ def check_paths(root):
                 path = path.rstrip(".") if path.endswith(".") else path
                 if is_a_file_name(path) and not any(root.glob(path.rstrip("/"))):
                     yield f"{page.relative_to(root)}:{number}: names {path}, which is not there"
+
+
+def check_size(root):
+    read = [root / "README.md", *sorted(path for path in (root / "docs").glob("*.md") if path.name != "training-options.md")]
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in read}
+    words = sum(len(text.split()) for text in texts.values())
+    if len(texts) - 1 > MOST_PAGES:
+        yield f"docs: {len(texts) - 1} pages; {MOST_PAGES} are the most: join two"
+    if words > MOST_WORDS:
+        yield f"docs: {words:,} words; {MOST_WORDS:,} are the most: leave out what only its author needs, or move it to lab/results"
+    for page, (least, most) in LINES.items():
+        if page in texts and not least <= len(texts[page].splitlines()) <= most:
+            yield f"{page}: {len(texts[page].splitlines())} lines; {least} to {most} are wanted"
 
 
 class Program:
@@ -237,7 +255,7 @@ def main(rule, root, *program):
     if rule == "write":
         write_table(root, *program)
         return 0
-    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "options": check_options, "table": check_table}[rule]
+    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "size": check_size, "options": check_options, "table": check_table}[rule]
     breaches = list(check(root, *program))
     for breach in breaches:
         print(breach)

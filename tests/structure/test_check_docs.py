@@ -4,6 +4,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -85,6 +86,17 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.paths("see docs/here.md and docs/, docs/*.md, train/loss, core/gemm_<name>.cpp, ../data/x.json."), [])
         self.assertEqual(self.paths("see `core/gone.hpp`."), ["README.md:1: names core/gone.hpp, which is not there"])
         self.assertEqual(self.paths("run scripts/gone"), ["README.md:1: names scripts/gone, which is not there"])
+
+    def test_size(self):
+        def sizes(pages, words, lines):
+            with unittest.mock.patch.multiple(check_docs, MOST_PAGES=pages, MOST_WORDS=words, LINES={"docs/here.md": lines}):
+                return [breach.split(";")[0] for breach in check_docs.check_size(self.root)]
+        self.write("README.md", "two words\n")
+        self.write("docs/training-options.md", "a b c d e\n")
+        self.write("docs/here.md", "one\ntwo\n")
+        self.assertEqual(sizes(1, 4, (2, 2)), [])
+        self.assertEqual(sizes(0, 3, (3, 4)), ["docs: 1 pages", "docs: 4 words", "docs/here.md: 2 lines"])
+        self.assertEqual(sizes(1, 4, (0, 1)), ["docs/here.md: 2 lines"])
 
     def test_options_of_commands(self):
         self.assertEqual(self.options("`mylos train --batch 8 --model-name-or-path m`, `--strict`, `mylos --help`, `cmake --preset x`"), [])
