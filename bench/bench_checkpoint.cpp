@@ -15,7 +15,7 @@
 
 /// bench_checkpoint DIRECTORY: saves the parameters of BERT-base and the two AdamW moments to DIRECTORY, each rank its
 /// part of every unit. Loads them again, compares every value, and prints the times as one line of JSON.
-/// bench/checkpoint compares it with other programs.
+/// lab/checkpoint compares it with other programs.
 namespace mylos {
 namespace {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Runs the exchanges of a training step of BERT-base over the ranks that mpirun has started, by Mylos or by the MPI
-/// library's own collectives. bench/exchanges starts it, counts the messages, and says what is measured.
+/// library's own collectives. lab/exchanges starts it, counts the messages, and says what is measured.
 ///
 ///     bench_exchanges --operation NAME [--by NAME,...] [--type float|bfloat16] [--order nodes|ranks]
 ///                     [--of-node RANKS] [--divisor N] [--rounds N | --step none | --property NAME]

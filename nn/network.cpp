@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 namespace mylos::nn {
@@ -159,9 +160,17 @@ Matrix<float> Network<T>::predict(const Pass& given, const Batch& batch, const V
 
 template <class T>
 std::vector<GemmProduct> Network<T>::products(const BatchShape& shape, Purpose purpose) const {
-  std::vector<GemmProduct> all = body_->products(shape, purpose);
+  const auto trains = [&](std::size_t begin, std::size_t end) {
+    return std::accumulate(trained_parts_.begin() + begin, trained_parts_.begin() + end, 0.0) > 0.0;
+  };
+  const auto taken = [](std::vector<GemmProduct> products, bool trained) {
+    if (!trained) std::erase_if(products, [](const auto& one) { return one.name.ends_with("/weight-gradient"); });
+    return products;
+  };
+  const std::size_t head = head_unit(table_);
+  std::vector<GemmProduct> all = taken(body_->products(shape, purpose), trains(0, head));
   std::ranges::move(adapter_products(adapters_, shape.rows, precision_of<T>, purpose), std::back_inserter(all));
-  std::ranges::move(head_->products(shape, purpose), std::back_inserter(all));
+  std::ranges::move(taken(head_->products(shape, purpose), trains(head, head + 1)), std::back_inserter(all));
   return all;
 }
 

@@ -23,7 +23,7 @@ ALLOWED = [
     ((80, 90), r"ParallelFor<mylos::attention::\(anonymous namespace\)::(Forward|Backward)<", 1024),
 ]
 # Kernels that move each array as often as needed, 16 bytes at a time: expression for the name, and the loads and stores of 16 bytes in their
-# unrolled code for 16-bit elements. Other numbers are right if docs/gpu-kernels.md has the same count of bytes.
+# unrolled code for 16-bit elements. Other numbers are right if lab/results/gpu-kernels.md has the same count of bytes.
 COUNTED = [
     (r"RotateRow<mylos::(half|bfloat16)>", 8, 4),
     (r"ClassLoss<mylos::(half|bfloat16)>", 10, 4),

@@ -4,7 +4,7 @@
 
 #include <map>
 
-/// More ranks than most machines have processors: the test of scripts/test-scale, which runs on up to 256 ranks.
+/// More ranks than most machines have processors: the test of lab/test-scale, which runs on up to 256 ranks.
 namespace mylos::tests {
 namespace {
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-/// Resumes from files that earlier versions wrote (scripts/record/small_run.py, family_runs.py).
+/// Resumes from files that earlier versions wrote (lab/record/small_run.py, family_runs.py).
 namespace mylos::tests {
 namespace {
 
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view recorded_at = "/tmp/recorded_run";  // the path that scripts/record/small_run.py used
+constexpr std::string_view recorded_at = "/tmp/recorded_run";  // the path that lab/record/small_run.py used
 
 std::string replaced(std::string text, std::string_view from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

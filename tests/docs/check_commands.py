@@ -22,7 +22,7 @@ import sandbox
 
 PROGRAMS = re.compile(
     r"(?:export |(?:[A-Z][A-Z_]*=\S* )*)?(?:\./|build/release/)?"
-    r"(?:mylos|scripts/|bench/|cmake|ctest|spack|apptainer|srun|sbatch|qsub|mpirun|git|h5ls|h5dump|cp|cd|echo|tensorboard|man|[A-Z][A-Z_]*=)"
+    r"(?:mylos|scripts/|bench/|lab/|cmake|ctest|spack|apptainer|srun|sbatch|qsub|mpirun|git|h5ls|h5dump|cp|cd|echo|tensorboard|man|[A-Z][A-Z_]*=)"
 )
 
 

@@ -20,8 +20,7 @@ COMMANDS = [
     (r"^srun .*mylos doctor", "ctest", r"^jobs\.ranks$"),
     (r"^sbatch runs/sweep/sweep\.sbatch$", "ctest", r"^jobs\.restarts$"),
     # GPUs.
-    (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
-    (r"^scripts/validate-gpu", "ctest", r"^bench\.validation"),
+    (r"^lab/bundle-gpu", "not here", "compiles for 20 minutes"),
     # TensorBoard is a server; the test reads its files with the same package.
     (r"^tensorboard ", "ctest", r"IsReadByTensorBoard"),
     # Commands that need a network.
@@ -32,6 +31,6 @@ COMMANDS = [
     # Programs that are not in the sandbox.
     (r"^build/release/bench/bench_scale", "ctest", r"^bench\.scale$"),
     (r"^build/release/bench/bench_", "ctest", r"^bench\.programs$"),
-    # Benchmarks that take minutes, with peers.
-    (r"^bench/(compare|scaling|checkpoint|predict_scaling)( |$)", "ctest", r"^bench\.comparison$"),
+    # The laboratory, which takes minutes or hours.
+    (r"^lab/", "ci", "lab/check"),
 ]

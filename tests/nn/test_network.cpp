@@ -81,7 +81,9 @@ class LoggedBody final : public Body<float> {
     log_.first_trained = first_trained;
     return std::make_unique<LoggedPass>(log_, arena, shape.rows);
   }
-  std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {{.name = "body"}}; }
+  std::vector<GemmProduct> products(const BatchShape&, Purpose) const override {
+    return {{.name = "body/forward"}, {.name = "body/weight-gradient"}};
+  }
   UnitFlops training_flops(std::size_t unit, const BatchShape&, Recompute recompute) const override {
     return {static_cast<double>(unit), 10.0, 1000.0, recompute == Recompute::layer ? 100.0 : 0.0};
   }
@@ -108,7 +110,7 @@ class LoggedHead final : public Head<float> {
     return input.x;
   }
   std::vector<GemmProduct> products(const BatchShape& shape, Purpose) const override {
-    return {{.m = shape.rows, .name = "head"}};
+    return {{.m = shape.rows, .name = "head/weight-gradient"}};
   }
   double training_flops(const BatchShape& shape) const override { return static_cast<double>(shape.rows); }
 
@@ -200,10 +202,11 @@ TEST(Network, CountsWhatItsPartsCount) {
   EXPECT_THAT(s.model->unit_flops({2, 6, 5}, Recompute::none), ElementsAre(1010.0, 1011.0, 1012.0, 6.0));
   EXPECT_THAT(s.model->unit_flops({2, 6, 5}, Recompute::layer), ElementsAre(1110.0, 1111.0, 1012.0, 6.0));
   const std::vector<GemmProduct> products = s.model->products({2, 7, 5}, Purpose::training);
-  ASSERT_EQ(products.size(), 2u);
-  EXPECT_EQ(products[0].name, "body");
-  EXPECT_EQ(products[1].name, "head");
-  EXPECT_EQ(products[1].m, 7u);
+  ASSERT_EQ(products.size(), 3u);
+  EXPECT_EQ(products[0].name, "body/forward");
+  EXPECT_EQ(products[1].name, "body/weight-gradient");
+  EXPECT_EQ(products[2].name, "head/weight-gradient");
+  EXPECT_EQ(products[2].m, 7u);
   Arena planned;
   s.model->plan(planned, {2, 7, 5}, Purpose::training, Recompute::none);
   EXPECT_EQ(planned.peak(), 256u + 2816u) << "7 and 700 floats, in multiples of 256 bytes";
@@ -221,6 +224,20 @@ TEST(Network, FrozenUnitsNeedNoWeightGradients) {
   EXPECT_THAT(flops({"head"}), ElementsAre(1110.0, 1111.0, 1012.0, 4.0)) << "a norm of the body is trained";
   EXPECT_THAT(flops({"norm.weight"}), ElementsAre(1110.0, 1111.0, 1012.0, 6.0));
   EXPECT_THAT(flops({"body"}), ElementsAre(0.0, 1.0, 2.0, 4.0));
+}
+
+/// The providers of a product that no pass computes need not be timed when a run starts.
+TEST(Network, FrozenPartsListNoWeightGradients) {
+  const auto names = [](const std::vector<std::string>& patterns) {
+    const NetworkSetting s;
+    s.model->freeze(patterns);
+    std::vector<std::string> all;
+    for (const GemmProduct& product : s.model->products({2, 7, 5}, Purpose::training)) all.push_back(product.name);
+    return all;
+  };
+  EXPECT_THAT(names({"body.0-1"}), ElementsAre("body/forward", "body/weight-gradient", "head/weight-gradient"));
+  EXPECT_THAT(names({"body"}), ElementsAre("body/forward", "head/weight-gradient"));
+  EXPECT_THAT(names({"head"}), ElementsAre("body/forward", "body/weight-gradient"));
 }
 
 TEST(Network, BackwardPassesEndAtTheFirstTrainedUnit) {

@@ -152,7 +152,7 @@ TEST(Optimizer, LionIsItsFormula) {
   expect_history({.name = "lion", .settings = {{"lion-beta1", beta1}, {"lion-beta2", beta2}}}, rule);
 }
 
-/// Against the loop of scripts/record/lion_steps.py, in double.
+/// Against the loop of lab/record/lion_steps.py, in double.
 TEST(Optimizer, LionStepsAsRecorded) {
   ParameterTable::Builder builder;
   builder.unit("unit").tensor("weight", {10}, {});

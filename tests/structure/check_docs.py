@@ -1,6 +1,6 @@
 """Checks that links, files, commands and options in the documentation exist.
 
-    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | questions | sizes | options PROGRAM | table PROGRAM
+    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | questions | size | options PROGRAM | table PROGRAM
     check_docs.py write ROOT PROGRAM     regenerates the tables of docs/training-options.md
 
 Prints one line for each error. Exits with 1 if there is one.
@@ -14,20 +14,23 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|container|core|data|docs|examples|families|jobscripts|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|families|jobscripts|lab|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
 # Options of every command, which the help of a command does not list.
 ALWAYS = {"help", "version"}
-# Limits of what a reader is given. The generated page of options counts as neither page nor words.
-MOST_LINES = {"README.md": 100, "CHANGELOG.md": 60}
-MOST_PAGES, MOST_WORDS = 22, 34000
+
+
+# What a user has to read: pages of docs/ without the generated one of options, words of these and README.md, and lines of single files.
+MOST_PAGES, MOST_WORDS = 22, 34_000
+LINES = {"README.md": (80, 100), "CHANGELOG.md": (40, 60), "docs/performance.md": (100, 130), "docs/gpu.md": (120, 150)}
 GENERATED = "docs/training-options.md"
 
 
 def pages(root):
-    return [path for path in [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *sorted((root / "docs").glob("*.md"))] if path.is_file()]
+    own = (root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "lab/README.md"))
+    return [path for path in [*own, *sorted((root / "docs").glob("*.md")), *sorted((root / "lab/results").glob("*.md"))] if path.is_file()]
 
 
 def lines(page):
@@ -94,7 +97,7 @@ def check_messages(root):
 
 def is_a_file_name(path):
     """Returns whether a path names a file, unlike train/loss, which is a name in TensorBoard, or gemm_<name>.cpp."""
-    named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/", path)
+    named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/|lab/", path)
     return named and not re.search(r"[<>{}]", path)
 
 
@@ -105,6 +108,23 @@ def check_paths(root):
                 path = path.rstrip(".") if path.endswith(".") else path
                 if is_a_file_name(path) and not any(root.glob(path.rstrip("/"))):
                     yield f"{page.relative_to(root)}:{number}: names {path}, which is not there"
+
+
+def check_size(root):
+    read = [root / "README.md", *sorted(path for path in (root / "docs").glob("*.md") if path != root / GENERATED)]
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in read}
+    words = sum(len(text.split()) for text in texts.values())
+    if len(texts) - 1 > MOST_PAGES:
+        yield f"docs: {len(texts) - 1} pages; {MOST_PAGES} are the most: join two"
+    if words > MOST_WORDS:
+        yield f"docs: {words:,} words; {MOST_WORDS:,} are the most: leave out what only its author needs, or move it to lab/results"
+    for name, (least, most) in LINES.items():
+        found = len((root / name).read_text(encoding="utf-8").splitlines())
+        if not least <= found <= most:
+            yield f"{name}: {found} lines; {least} to {most} are wanted"
+    for page, text in texts.items():
+        if page != "README.md" and not re.match(r"# .*\n\nWith ", text):
+            yield f"{page}: does not begin with what a reader can do: With this page you can ..."
 
 
 def sections(page):
@@ -122,22 +142,6 @@ def check_questions(root):
             yield f"{row['page']}: has no heading '{row['heading']}', which answers: {row['question']}"
         elif row["answer"] not in found[row["heading"]]:
             yield f"{row['page']}: '{row['heading']}' does not say '{row['answer']}', which answers: {row['question']}"
-
-
-def check_sizes(root):
-    for name, most in MOST_LINES.items():
-        found = len((root / name).read_text(encoding="utf-8").splitlines())
-        if found > most:
-            yield f"{name}: has {found} lines, {most} are allowed"
-    read = [root / "README.md", *(page for page in sorted((root / "docs").glob("*.md")) if page != root / GENERATED)]
-    words = sum(len(page.read_text(encoding="utf-8").split()) for page in read)
-    if len(read) > MOST_PAGES:
-        yield f"docs: has {len(read)} pages with README.md, {MOST_PAGES} are allowed"
-    if words > MOST_WORDS:
-        yield f"docs: has {words} words with README.md, {MOST_WORDS} are allowed"
-    for page in read[1:]:
-        if not re.match(r"# .*\n\nWith this page you can ", page.read_text(encoding="utf-8")):
-            yield f"{page.relative_to(root)}: the first line does not say what a reader can do: With this page you can ..."
 
 
 class Program:
@@ -191,7 +195,7 @@ def check_command(text, root, program):
         else:
             known = program.all_options()
         yield from (f"mylos {words[1]} has no option --{name}" for name in options if name.replace("_", "-") not in known)  # users may write _ for -
-    elif re.match(r"(?:scripts|bench)/", first) and (root / first).is_file():
+    elif re.match(r"(?:scripts|bench|lab)/", first) and (root / first).is_file():
         script = (root / first).read_text(encoding="utf-8")
         yield from (f"{first} has no option --{name}" for name in options if f"--{name}" not in script)
     elif first.startswith("--"):
@@ -274,7 +278,7 @@ def main(rule, root, *program):
     if rule == "write":
         write_table(root, *program)
         return 0
-    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "questions": check_questions, "sizes": check_sizes,
+    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "questions": check_questions, "size": check_size,
              "options": check_options, "table": check_table}[rule]
     breaches = list(check(root, *program))
     for breach in breaches:

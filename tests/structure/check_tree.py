@@ -1,7 +1,7 @@
 """Checks rules that the compiler does not: includes, names of vendors and options, lengths of files, and that sources are listed and tested.
 
     check_tree.py RULE ROOT      RULE: includes | kokkos | table | vendors | families | settings | lengths | sources | definitions | tests |
-                             pip | recorded | limits
+                             pip | recorded | limits | lab
 
 Prints one line for each error. Exits with 1 if there is one.
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 # folder -> what its files may include beside their own folder: a folder "x", a folder with all folders below it "x/*", or a file.
-# docs/architecture.md shows the same table. tests and bench may include everything.
+# docs/architecture.md says what each folder holds. tests and bench may include everything.
 ARROWS = {
     "core/base": "",
     "core/base/text": "core/base",
@@ -324,16 +324,10 @@ def check_definitions(root):
 
 
 def check_table(root):
-    """Checks that the table of docs/architecture.md has exactly the rows of ARROWS: each folder, and what it may include."""
-    rows = dict(re.findall(r"^\| `([\w/]+)/` \|[^|]*\| ([^|]*) \|$", (root / "docs/architecture.md").read_text(), re.MULTILINE))
-    for folder, allowed in ARROWS.items():
-        written = " ".join(re.findall(r"`([^`]+)`", rows.get(folder, "")))
-        if folder not in rows:
-            yield f"docs/architecture.md: has no row for `{folder}/`"
-        elif written != allowed:
-            yield f"docs/architecture.md: `{folder}/` may include {allowed or 'nothing'}, the table says {written or 'nothing'}"
-    for folder in rows.keys() - ARROWS.keys():
-        yield f"docs/architecture.md: `{folder}/` is not a folder of check_tree.py"
+    """Checks that the table of docs/architecture.md has a row for each folder of ARROWS, and no others."""
+    rows = set(re.findall(r"^\| `([\w/]+)/` \|", (root / "docs/architecture.md").read_text(), re.MULTILINE))
+    yield from (f"docs/architecture.md: has no row for `{folder}/`" for folder in ARROWS if folder not in rows)
+    yield from (f"docs/architecture.md: `{folder}/` is not a folder of check_tree.py" for folder in sorted(rows - ARROWS.keys()))
 
 
 def check_tests(root):
@@ -357,9 +351,9 @@ def check_tests(root):
 
 
 def check_pip(root):
-    """Checks that scripts and benchmarks call pip in isolated mode, with wheels or pinned checksums only. pip would run the code of
+    """Checks that scripts and the laboratory call pip in isolated mode, with wheels or pinned checksums only. pip would run the code of
     source distributions before their checksums are known, and Python without -I would import a pip.py of the working directory."""
-    for path in sorted([*(root / "scripts").rglob("*"), *(root / "bench").rglob("*")]):
+    for path in sorted([*(root / "scripts").rglob("*"), *(root / "lab").rglob("*")]):
         if not path.is_file():
             continue
         text = path.read_text(errors="replace").replace("\\\n", " ")
@@ -370,6 +364,18 @@ def check_pip(root):
         for command in map(lambda found: " ".join(found.split()), commands):
             if not re.search(r" -I -m pip ", command) or not re.search(r"--only-binary=:all:|--require-hashes", command):
                 yield f"{path.relative_to(root)}: {command}: needs -I -m pip, and --only-binary=:all: or --require-hashes"
+
+
+def check_lab(root):
+    """Checks that product, tests and scripts do without lab/, which only comments, the documentation and CI name."""
+    comment = r'//[^\n]*|/\*.*?\*/|(?<!\S)#[^\n]*|""".*?"""'
+    for folder in [*TOPS, "cmake", "jobscripts", "scripts"]:
+        for path in sorted((root / folder).rglob("*")):
+            inside = path.relative_to(root).as_posix()
+            if path.suffix not in {".cmake", ".cpp", ".hpp", ".py", ".sh", ".txt", ""} or not path.is_file() or inside.startswith(("tests/docs/", "tests/structure/")):
+                continue
+            if found := re.search(r"\blab/[\w-]*", re.sub(comment, "", path.read_text(errors="replace"), flags=re.DOTALL)):
+                yield f"{inside}: names {found[0]}; nothing but comments may, the product has to work without the laboratory"
 
 
 def check_limits(root):
@@ -395,7 +401,7 @@ def main(rule, root):
     check = {"includes": check_includes, "kokkos": check_kokkos, "vendors": check_vendors, "families": check_families,
              "settings": check_settings, "lengths": check_lengths, "sources": check_sources,
              "definitions": check_definitions, "pip": check_pip, "recorded": check_recorded, "limits": check_limits, "table": check_table,
-             "tests": check_tests}[rule]
+             "tests": check_tests, "lab": check_lab}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:
         print(breach)

@@ -5,6 +5,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -87,6 +88,30 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.paths("see `core/gone.hpp`."), ["README.md:1: names core/gone.hpp, which is not there"])
         self.assertEqual(self.paths("run scripts/gone"), ["README.md:1: names scripts/gone, which is not there"])
 
+    def test_size(self):
+        def sizes(pages, words, lines):
+            with unittest.mock.patch.multiple(check_docs, MOST_PAGES=pages, MOST_WORDS=words, LINES={"docs/here.md": lines}):
+                return [breach.split(";")[0] for breach in check_docs.check_size(self.root)]
+        self.write("README.md", "two words\n")
+        self.write("docs/training-options.md", "a b c d e\n")
+        self.write("docs/here.md", "# Here\n\nWith words.\n")
+        self.assertEqual(sizes(1, 6, (3, 3)), [])
+        self.assertEqual(sizes(0, 5, (4, 5)), ["docs: 1 pages", "docs: 6 words", "docs/here.md: 3 lines"])
+        self.assertEqual(sizes(1, 6, (0, 2)), ["docs/here.md: 3 lines"])
+        self.write("docs/here.md", "# Here\n\nThis shows.\n")
+        self.assertEqual(sizes(1, 6, (3, 3)), ["docs/here.md: does not begin with what a reader can do: With this page you can ..."])
+
+    def questions(self, **row):
+        self.write("tests/docs/questions.json", json.dumps([{"question": "Does it?", "page": "docs/here.md"} | row]))
+        return list(check_docs.check_questions(self.root))
+
+    def test_questions(self):
+        self.write("docs/here.md", "# Page\n\nNo.\n\n## Resuming, too\n\nIt does\nresume.\n\n### Else\n\nIt stops.\n")
+        self.assertEqual(self.questions(heading="Resuming, too", answer="It does resume."), [])
+        self.assertEqual(self.questions(heading="Resume", answer="It"), ["docs/here.md: has no heading 'Resume', which answers: Does it?"])
+        self.assertEqual(len(self.questions(heading="Resuming, too", answer="It stops.")), 1, "below another heading")
+        self.assertEqual(len(self.questions(page="docs/gone.md", heading="Page", answer="No.")), 1)
+
     def test_options_of_commands(self):
         self.assertEqual(self.options("`mylos train --batch 8 --model-name-or-path m`, `--strict`, `mylos --help`, `cmake --preset x`"), [])
         self.assertEqual(self.options("`mylos train --text-field x`, `--text-field`"), [], "of another task")
@@ -114,35 +139,6 @@ class CheckDocs(unittest.TestCase):
             with self.subTest(written=written):
                 self.write("docs/training-options.md", text.replace(written, changed))
                 self.assertEqual(len(list(check_docs.check_table(self.root, FakeProgram()))), 1)
-
-    def questions(self, **row):
-        self.write("tests/docs/questions.json", json.dumps([{"question": "Does it?", "page": "docs/here.md"} | row]))
-        return list(check_docs.check_questions(self.root))
-
-    def test_questions(self):
-        self.write("docs/here.md", "# Page\n\nNo.\n\n## Resuming, too\n\nIt does\nresume.\n\n### Else\n\nIt stops.\n")
-        self.assertEqual(self.questions(heading="Resuming, too", answer="It does resume."), [])
-        self.assertEqual(self.questions(heading="Resume", answer="It"), ["docs/here.md: has no heading 'Resume', which answers: Does it?"])
-        self.assertEqual(len(self.questions(heading="Resuming, too", answer="It stops.")), 1, "below another heading")
-        self.assertEqual(len(self.questions(page="docs/gone.md", heading="Page", answer="No.")), 1)
-
-    def test_sizes(self):
-        for name in check_docs.MOST_LINES:
-            self.write(name, "line\n")
-        self.write("docs/here.md", "# Page\n\nWith this page you can read.\n")
-        self.write(check_docs.GENERATED, "# Options\n" + "word " * check_docs.MOST_WORDS)
-        self.assertEqual(list(check_docs.check_sizes(self.root)), [])
-        self.write("docs/here.md", "# Page\n\nThis page shows.\n")
-        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs/here.md: the first line does not say what a reader can do: With this page you can ..."])
-        self.write("docs/here.md", "# Page\n\nWith this page you can " + "word " * check_docs.MOST_WORDS)
-        self.assertEqual(len(list(check_docs.check_sizes(self.root))), 1)
-        self.write("docs/here.md", "# Page\n\nWith this page you can read.\n")
-        self.write("README.md", "line\n" * (check_docs.MOST_LINES["README.md"] + 1))
-        self.assertEqual(list(check_docs.check_sizes(self.root)), ["README.md: has 101 lines, 100 are allowed"])
-        self.write("README.md", "line\n")
-        for number in range(check_docs.MOST_PAGES - 1):
-            self.write(f"docs/{number}.md", "# Page\n\nWith this page you can read.\n")
-        self.assertEqual(list(check_docs.check_sizes(self.root)), ["docs: has 23 pages with README.md, 22 are allowed"])
 
 
 if __name__ == "__main__":

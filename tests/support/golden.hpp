@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// Reads the files that scripts/record wrote to tests/golden, and computes the digest that it uses.
+/// Reads the files that lab/record wrote to tests/golden, and computes the digest that it uses.
 namespace mylos::tests {
 
 /// Returns the lines of a file, each of which is JSON.
@@ -20,10 +20,10 @@ std::vector<nlohmann::json> golden_lines(const std::string& name);
 std::vector<nlohmann::json> golden_lines_of(bool in_tree, const std::string& name);
 
 /// Returns the path of the file of questions that a recording calls `name`: in the tree for "examples/...", otherwise
-/// below shared_data(), where it may be missing. scripts/record/common.py uses the same rule.
+/// below shared_data(), where it may be missing. lab/record/common.py uses the same rule.
 std::filesystem::path recorded_questions(const std::string& name);
 
-/// FNV-1a over integers, each as 4 bytes, least significant first, as in scripts/record/common.py.
+/// FNV-1a over integers, each as 4 bytes, least significant first, as in lab/record/common.py.
 class Digest {
  public:
   void add(std::int64_t value);

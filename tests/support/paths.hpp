@@ -18,7 +18,7 @@ std::filesystem::path program();
 /// Returns the library for LD_PRELOAD of file_faults.cpp.
 std::filesystem::path file_faults_library();
 
-/// Returns tests/golden, which scripts/record writes.
+/// Returns tests/golden, which lab/record writes.
 std::filesystem::path golden_data();
 
 /// Returns the vocabulary of bert-base-uncased, 30,522 pieces.

@@ -27,7 +27,7 @@ struct RecordedRun {
   std::vector<double> losses(std::size_t steps) const;
 };
 
-/// Returns a run of 300 steps of a small BERT on examples/squad, recorded by scripts/record/examples_run.py.
+/// Returns a run of 300 steps of a small BERT on examples/squad, recorded by lab/record/examples_run.py.
 RecordedRun recorded_examples();
 /// Returns a run of 400 steps of a small Llama on chess games, in $MYLOS_REFERENCE.
 RecordedRun recorded_chess();

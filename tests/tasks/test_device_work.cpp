@@ -60,7 +60,7 @@ ShapedModel bert_base() {
           }};
 }
 
-/// The layers of the Llama of 125 million parameters in docs/performance.md, with a head of its own.
+/// The layers of the Llama of 125 million parameters that lab/compare trains, with a head of its own.
 ShapedModel llama() {
   const families::LlamaShape shape{.vocabulary = 40,
                                    .hidden = 24,

@@ -18,7 +18,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// 4 July 2026, 9:05, as scripts/record/chat_templates.py has it.
+/// 4 July 2026, 9:05, as lab/record/chat_templates.py has it.
 std::tm recorded_time() {
   std::tm now{};
   now.tm_year = 126;

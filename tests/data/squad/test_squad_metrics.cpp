@@ -95,7 +95,7 @@ Predictions predictions_named(const std::string& name, const SquadDataset& datas
   return predictions;
 }
 
-/// Computes the probabilities that scripts/record/metrics.py derives from the ids.
+/// Computes the probabilities that lab/record/metrics.py derives from the ids.
 NoAnswerScores made_up_probabilities(const SquadDataset& dataset) {
   NoAnswerScores scores;
   for (const SquadQuestion& question : dataset.questions) {

@@ -25,7 +25,7 @@ std::size_t stand_in_busy_streams();
 }
 
 /// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault; also for
-/// scripts/validate-gpu, through NCCL itself, whose only faults are "kill" and "throw". Usage:
+/// lab/validate-gpu, through NCCL itself, whose only faults are "kill" and "throw". Usage:
 /// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME with VALUE. NCCL_STAND_IN_FAULT
 /// has the values of tests/parallel/communicator/nccl_stand_in/nccl.cpp, where operations are counted after the devices
 /// are connected, and two more that take a step: in "kill:3" a signal ends the rank, in "throw:3" it throws an error of

@@ -137,7 +137,7 @@ TEST(reference, AdamWSteps) {
   for_each_reference([](const fs::path& folder, Engine& engine) { expect_recorded_steps(folder, folder, engine); });
 }
 
-/// As PyTorch with requires_grad off, by scripts/record/tiny_bert.py.
+/// As PyTorch with requires_grad off, by lab/record/tiny_bert.py.
 TEST(reference, AdamWStepsWithFrozenTensors) {
   const std::pair<std::string, std::vector<std::string>> runs[] = {
       {"lower-layers", {"embeddings", "layers.0-1"}}, {"body", {"body"}}, {"queries", {"layers.1", "*query*"}}};

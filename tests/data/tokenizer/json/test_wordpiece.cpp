@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Parses options as written by scripts/record/tokens.py: lower, strip ("-": unset), chinese.
+/// Parses options as written by lab/record/tokens.py: lower, strip ("-": unset), chinese.
 TokenizerOptions parse_switches(const std::string& switches) {
   TokenizerOptions options;
   options.do_lower_case = switches[0] == '1';
