@@ -98,7 +98,8 @@ int dispatch(std::span<const std::string> words) {
   if (words.empty()) throw UsageError("no command; see mylos --help");
   const std::string& first = words.front();
   if (first == "--version") {
-    print(fmt::format("mylos {}\n", build_info().version));
+    const BuildInfo build = build_info();
+    print(fmt::format("mylos {} ({})\n", build.version, build.commit));
     return success;
   }
   const bool asks_for_help = first == "--help" || first == "-h" || first == "help";

@@ -18,7 +18,10 @@ foreach(name IN LISTS mylos_exported)
   list(APPEND targets mylos_${name})
 endforeach()
 # Headers include each other by paths from the root of the tree: "core/batch.hpp".
-foreach(folder core data nn parallel train tasks)
+set(folders ${mylos_exported})
+list(TRANSFORM folders REPLACE "_.*" "")
+list(REMOVE_DUPLICATES folders)
+foreach(folder IN LISTS folders)
   install(
     DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mylos"

@@ -7,7 +7,8 @@ import sys
 def expected(source):
     """Yields the files of an installation relative to its prefix; * stands for GNUInstallDirs' name of lib."""
     yield from ("bin/mylos", "bin/mylos-job.sh", "lib*/**/cmake/mylos/mylos-config.cmake", "lib*/**/cmake/mylos/mylos-config-version.cmake", "lib*/**/libmylos_core.a")
-    yield from (f"include/mylos/{path.relative_to(source)}" for folder in ("core", "data", "nn", "parallel", "train") for path in (source / folder).rglob("*.hpp"))
+    yield from (f"include/mylos/{path.relative_to(source)}" for folder in ("core", "data", "families", "nn", "parallel", "tasks", "train")
+               for path in (source / folder).rglob("*.hpp"))
     for folder in ("examples", "jobscripts"):
         yield from (f"share/mylos/{path.relative_to(source)}" for path in (source / folder).rglob("*")
                     if path.is_file() and "__pycache__" not in path.parts and path.name != "mylos-job.sh")
