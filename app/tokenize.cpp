@@ -71,19 +71,27 @@ std::vector<std::int32_t> ids_of(const std::string& line, const std::string& nam
   return ids;
 }
 
-void tokenize_for(const data::Tokenizer& tokenizer, bool decodes) {
+/// Prints the ids of each line, with their names and places if `shows_offsets`.
+void print_ids(const data::Tokenizer& tokenizer, bool shows_offsets) {
+  for_each_line([&](const std::string& line, const std::string&) {
+    const OrderedJson shown =
+        shows_offsets ? with_offsets(tokenizer.tokenize(line), tokenizer) : OrderedJson(tokenizer.encode(line));
+    print_json_text(shown.dump() + "\n");
+  });
+}
+
+void print_texts(const data::Tokenizer& tokenizer) {
   for_each_line([&](const std::string& line, const std::string& name) {
-    if (!decodes) return print_json_text(OrderedJson(tokenizer.encode(line)).dump() + "\n");
     const std::vector<std::int32_t> ids = ids_of(line, name);
     std::string text;
     try {
-      text = tokenizer.decode(ids);
+      text = tokenizer.decode_all(ids);
     } catch (const UsageError&) {
       throw;
     } catch (const std::runtime_error& error) {
       fail(fmt::format("{}: {}", name, error.what()));
     }
-    print(text + "\n");
+    print_result_text(text + "\n");
   });
 }
 
@@ -98,28 +106,28 @@ void tokenize_chats(const data::Tokenizer& tokenizer, const std::filesystem::pat
   });
 }
 
-void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
-  const auto tokenizer = families::read_vocabulary(arguments.vocabulary, !arguments.cased);
-  for_each_line([&](const std::string& line, const std::string&) {
-    const data::Tokens tokens = tokenizer->tokenize(line);
-    const OrderedJson result = arguments.offsets ? with_offsets(tokens, *tokenizer) : OrderedJson(tokens.ids);
-    print_json_text(result.dump() + "\n");
-  });
+/// Returns the directory of --model, which may hold the files of a tokenizer alone.
+std::filesystem::path tokenizer_directory(const std::string& model) {
+  return families::holds_only_tokenizer(model) ? std::filesystem::path(model) : families::resolve_model(FileReader(), model);
 }
 
 }  // namespace
 
 int run_tokenize(const Arguments& arguments) {
+  const TokenizeArguments& given = *arguments.tokenize;
   if (arguments.model.empty()) {
-    tokenize_by_vocabulary(*arguments.tokenize);
+    print_ids(*families::read_vocabulary(given.vocabulary, !given.cased), given.offsets);
     return 0;
   }
-  const std::filesystem::path directory = families::resolve_model(FileReader(), arguments.model);
+  const std::filesystem::path directory = tokenizer_directory(arguments.model);
   const auto tokenizer = families::read_tokenizer(FileReader(), directory);
+  families::notice_tokenizer_choice(FileReader(), directory, log_line);
   if (arguments.chat) {
     tokenize_chats(*tokenizer, directory);
+  } else if (given.decode) {
+    print_texts(*tokenizer);
   } else {
-    tokenize_for(*tokenizer, arguments.tokenize->decode);
+    print_ids(*tokenizer, given.offsets);
   }
   return 0;
 }

@@ -49,11 +49,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them;
-/// parameters are written as float.
+/// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them; what is
+/// exported is written as float.
 std::size_t output_bytes(const tasks::Task& task, const train::TrainConfig& engine, std::size_t steps) {
   const std::size_t kept = std::min(engine.best.keep, steps / train::evaluation_interval(engine, task) + 1);
-  return (2 + kept) * task.model().table().size() * sizeof(float);
+  std::size_t exported = 0;
+  for (const ParameterTensor& tensor : task.model().table().tensors()) {
+    if (task.exporter() == nullptr || task.exporter()->exports(tensor)) exported += tensor.size;
+  }
+  return (2 + kept) * exported * sizeof(float);
 }
 
 /// Reports unused GPUs, and ranks whose processors round differently. Errors: std::runtime_error if

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <array>
 #include <string>
 #include <system_error>
@@ -211,7 +212,14 @@ void check_model_family(const FileReader& files, const path& directory) {
   if (!data::model_type_of(files, directory).empty()) find_model_family(files, directory);
 }
 
+bool holds_only_tokenizer(const path& directory) {
+  return is_present(directory / fast_tokenizer_file) && !is_present(directory / "config.json");
+}
+
 std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const path& directory) {
+  if (holds_only_tokenizer(directory)) {
+    return load_fast_tokenizer(files, directory, std::numeric_limits<std::size_t>::max());
+  }
   const data::ModelFamily& family = find_model_family(files, directory);
   if (family.tokenizer == nullptr) {
     throw UsageError(fmt::format("{}: {} has no tokenizer", directory.string(), family.model));
@@ -227,6 +235,7 @@ void fail_without_tokenizer(const path& directory) {
 }
 
 void notice_tokenizer_choice(const FileReader& files, const path& directory, const Notice& notice) {
+  if (holds_only_tokenizer(directory)) return;
   const std::string_view own = find_model_family(files, directory).tokenizer_file;
   if (own.empty() || !is_present(directory / own) || !is_present(directory / fast_tokenizer_file)) return;
   notice(fmt::format("{} has {} and {}: {} is read, as transformers does", directory.string(), own, fast_tokenizer_file,

@@ -33,7 +33,10 @@ const data::KnownModel* find_known_model(std::string_view name, std::optional<Bo
 /// errors of the file.
 void check_model_family(const FileReader& files, const std::filesystem::path& directory);
 
-/// Returns the tokenizer of the model in `directory`. Throws std::runtime_error with the file that is missing or wrong;
+/// Returns whether a directory has a tokenizer.json without a model.
+bool holds_only_tokenizer(const std::filesystem::path& directory);
+
+/// Returns the tokenizer of the model in `directory`, or the only one there. Throws std::runtime_error with the file that is missing or wrong;
 /// UsageError if models of this family have none.
 std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const std::filesystem::path& directory);
 

@@ -301,10 +301,9 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
     return;
   }
   exclude(arguments, "model", "vocab");
-  for (const char* name : {"cased", "offsets"}) {
-    if (was_given(arguments, name))
-      throw UsageError(fmt::format("tokenize: --{} needs --vocab instead of --model", name));
-  }
+  for (const char* name : {"chat", "offsets"}) exclude(arguments, "decode", name);
+  exclude(arguments, "chat", "offsets");
+  if (was_given(arguments, "cased")) throw UsageError("tokenize: --cased needs --vocab instead of --model");
 }
 
 /// Returns whether the command only predicts, so that this build need not be able to compute the run.

@@ -7,6 +7,7 @@
 #include "app/runs/run_description.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/json.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +26,11 @@ nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   if (resolved == saved.end() || !resolved->is_object()) return nlohmann::ordered_json::object();
   auto checksums = resolved->value(checksums_key, nlohmann::ordered_json::object());
   return checksums.is_object() ? checksums : nlohmann::ordered_json::object();
+}
+
+bool is_finished(const nlohmann::ordered_json& saved) {
+  const auto state = saved.find(train::OutputDirectory::state_key);
+  return state != saved.end() && state->is_object() && state->value("finished", false);
 }
 
 /// Adds the options of `task` whose rows say so about a run that continues.
@@ -58,7 +64,10 @@ train::CommandDifference difference_but_for(Names compared_otherwise, const nloh
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
-  return difference_but_for(arguments.train->extend ? model_of_adapters(arguments) : Names(), saved, arguments);
+  if (arguments.train->extend) return difference_but_for(model_of_adapters(arguments), saved, arguments);
+  if (!is_finished(saved)) return difference_but_for({}, saved, arguments);
+  // Its results are not those of, for example, another precision.
+  return {.options = differing_settings(saved, *find_command("train"), arguments, Names{"overwrite"})};
 }
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,

@@ -70,6 +70,8 @@ class Tokenizer {
   /// Returns the text of `ids`; special tokens add none. Errors: std::runtime_error if an id is out of range;
   /// UsageError if ids do not determine the text.
   virtual std::string decode(std::span<const TokenId> ids) const;
+  /// Does the same, with the text of special tokens if they have one.
+  virtual std::string decode_all(std::span<const TokenId> ids) const { return decode(ids); }
   /// Returns the name of a token: "##ing", "▁the", "<0x0A>". Errors: std::runtime_error if the id is out of range.
   virtual std::string token(TokenId id) const = 0;
   /// Returns whether the token continues the word of the token before it.

@@ -101,13 +101,16 @@ std::vector<OwnOption> answer_options() {
   constexpr std::string_view scoring = "train eval";
   return {
       count_option(own("n-best", "N", answers, scoring,
-                       "number of best start and end positions kept per window, and of answers kept per question"),
+                       "number of best start and end positions kept per window, and of answers kept per question",
+                       {.from_run = "eval"}),
                    {1, 10'000}, MYLOS_FIELD(n_best)),
-      count_option(own("max-answer-length", "N", answers, "train eval ask", "largest number of tokens in an answer"),
+      count_option(own("max-answer-length", "N", answers, "train eval ask", "largest number of tokens in an answer",
+                       {.from_run = "eval ask"}),
                    {1, 65'536}, MYLOS_FIELD(max_answer_length)),
       real_option(
           own("null-threshold", "X", answers, scoring,
-              "SQuAD 2.0: predict no answer if its score exceeds the best answer's by more than this, in logits"),
+              "SQuAD 2.0: predict no answer if its score exceeds the best answer's by more than this, in logits",
+              {.from_run = "eval"}),
           {-unbounded, unbounded}, MYLOS_FIELD(null_threshold)),
       path_option(
           own("na-prob-file", "FILE", answers, "score",

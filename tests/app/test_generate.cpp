@@ -238,6 +238,22 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
   EXPECT_THAT(error(tokenize, "ab\n"), HasSubstr("has no tokenizer.model, which is needed for texts"));
 }
 
+/// The text of ids has that of special tokens, and control characters, but on a terminal.
+TEST_F(Generate, TokenizeNeedsNoModelBesideATokenizer) {
+  const fs::path alone = directory_ / "alone";
+  fs::create_directory(alone);
+  fs::copy_file(source_dir() / "examples" / "chat" / "model" / "tokenizer.json", alone / "tokenizer.json");
+  const std::string text = "A\tjob\r<|im_end|>\x01";
+  const ProgramRun ids = run_mylos({"tokenize", "--model", alone}, text + "\n");
+  ASSERT_EQ(ids.exit_code, 0) << ids.errors;
+  const json shown = json::parse(run_mylos({"tokenize", "--model", alone, "--offsets"}, text + "\n").output);
+  EXPECT_EQ(shown["ids"], json::parse(ids.output));
+  EXPECT_EQ(shown["offsets"].back(), json({16, 17}));
+  EXPECT_EQ(run_mylos({"tokenize", "--model", alone, "--decode"}, ids.output).output, text + "\n");
+  EXPECT_THAT(run_mylos({"tokenize", "--model", alone, "--decode", "--offsets"}).errors,
+              HasSubstr("--decode and --offsets exclude each other"));
+}
+
 TEST_F(Generate, ConversationsFollowTheModelsTemplate) {
   write_file(model_ / "chat_template.jinja",
              "{% for m in messages %}{{ m.content }}{{ 'b' if m.role == 'assistant' }}{% endfor %}"

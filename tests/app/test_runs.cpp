@@ -75,7 +75,7 @@ TEST_F(Runs, FollowTheirRecipe) {
 TEST_F(Runs, AFinishedRunPrintsItsResultsAndNamesTheOptionsThatDiffer) {
   const ProgramRun first = train(run_, {"--steps", "2"});
   const std::string metrics = read_file(run_ / "metrics.jsonl");
-  const ProgramRun same = train(run_, {"--steps", "2", "--precision", "bf16", "--checkpoint-every", "7"});
+  const ProgramRun same = train(run_, {"--steps", "2"});
   EXPECT_EQ(same.exit_code, 0) << same.errors;
   EXPECT_EQ(same.output, first.output);
   const ProgramRun second = train(run_, {"--steps", "3", "--seed", "7", "--precision", "bf16"});
@@ -84,11 +84,14 @@ TEST_F(Runs, AFinishedRunPrintsItsResultsAndNamesTheOptionsThatDiffer) {
   ASSERT_EQ(second.error_lines().size(), 1u) << second.errors;
   const std::string start = "mylos: error: --output " + run_.string() + " contains a finished run with other options: ";
   EXPECT_TRUE(second.errors.starts_with(start)) << second.errors;
-  for (const char* what : {"steps 2, now 3", "seed 42, now 7", "--extend", "--overwrite"}) {
+  for (const char* what :
+       {"steps 2, now 3", "seed 42, now 7", "precision float, now bfloat16", "--extend", "--overwrite"}) {
     EXPECT_NE(second.errors.find(what), std::string::npos) << second.errors;
   }
   EXPECT_EQ(second.errors.find("model"), std::string::npos) << second.errors;
-  EXPECT_EQ(second.errors.find("precision"), std::string::npos) << "a resumed run may change it: " << second.errors;
+  const ProgramRun extended = train(run_, {"--steps", "3", "--seed", "7", "--precision", "bf16", "--extend"});
+  EXPECT_EQ(extended.exit_code, 2);
+  EXPECT_EQ(extended.errors.find("precision"), std::string::npos) << "a resumed run may change it: " << extended.errors;
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), metrics);
   EXPECT_EQ(train(run_, {"--steps", "3", "--overwrite"}).exit_code, 0);
   EXPECT_EQ(values_of(run_, "loss").size(), 3u);

@@ -23,9 +23,16 @@ std::string& buffer() {
   return bytes;
 }
 
+bool is_terminal() {
+  static const bool is = ::isatty(STDOUT_FILENO) == 1;
+  return is;
+}
+
 }  // namespace
 
 void print(std::string_view text) { print_escapes(without_controls(text)); }
+
+void print_result_text(std::string_view text) { is_terminal() ? print(text) : print_escapes(text); }
 
 void print_indented_json(const nlohmann::ordered_json& value) {
   print_json_text(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
@@ -35,8 +42,7 @@ void print_json_text(std::string_view text) { print_escapes(json_without_control
 
 void print_escapes(std::string_view text) {
   buffer() += text;
-  static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (is_terminal || buffer().size() >= buffer_bytes) flush_output();
+  if (is_terminal() || buffer().size() >= buffer_bytes) flush_output();
 }
 
 void flush_output() {

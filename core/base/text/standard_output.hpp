@@ -14,6 +14,9 @@ struct ReaderGone {};
 /// control characters except newline and tab, so that text from files cannot control the terminal.
 void print(std::string_view text);
 
+/// Prints text as it is, but on a terminal as print() does.
+void print_result_text(std::string_view text);
+
 /// Prints `value` as indented JSON. Bytes that are not UTF-8, as in some file names, become U+FFFD: JSON cannot
 /// represent them.
 void print_indented_json(const nlohmann::ordered_json& value);

@@ -190,7 +190,7 @@ Tokens JsonTokenizer::with_special(std::string_view text) const {
   return all;
 }
 
-std::string JsonTokenizer::decode(std::span<const TokenId> ids, bool leaves_out_special) const {
+std::string JsonTokenizer::text_of(std::span<const TokenId> ids, bool leaves_out_special) const {
   std::vector<std::string> tokens;
   for (const TokenId id : ids) {
     std::string name = token(id);

@@ -34,9 +34,8 @@ class JsonTokenizer final : public Tokenizer {
   void tokenize(std::string_view text, Tokens& tokens) const override;
   /// Returns the tokens with those that the post-processor puts around one text, whose offsets are empty.
   Tokens with_special(std::string_view text) const;
-  std::string decode(std::span<const TokenId> ids) const override { return decode(ids, true); }
-  /// Does the same; special tokens add their names unless they are left out.
-  std::string decode(std::span<const TokenId> ids, bool leaves_out_special) const;
+  std::string decode(std::span<const TokenId> ids) const override { return text_of(ids, true); }
+  std::string decode_all(std::span<const TokenId> ids) const override { return text_of(ids, false); }
   std::string token(TokenId id) const override;
   bool continues_word(TokenId id) const override;
   std::string bytes(TokenId id) const override;
@@ -56,6 +55,7 @@ class JsonTokenizer final : public Tokenizer {
   JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location);
 
   std::string_view text_of(TokenId id) const;
+  std::string text_of(std::span<const TokenId> ids, bool leaves_out_special) const;
   void read_roles(const Json& config, const JsonLocation& location);
   void read_added_around(const Json& config, const JsonLocation& location);
   void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const;

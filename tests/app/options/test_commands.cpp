@@ -94,7 +94,7 @@ TEST(Commands, OptionsKeepTheirTraits) {
             "adapter batch dataset extend lora-rank micro-batch micro-tokens order use-syn");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
             "adapter doc-stride export-precision long lora-alpha lora-dropout lora-rank lora-rslora lora-targets "
-            "lora-train loss-on max-length no-bos no-eos squad text-field");
+            "lora-train loss-on max-answer-length max-length n-best no-bos no-eos null-threshold squad text-field");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.is_shown; }),
             "batch freeze lora-rank max-length micro-batch mode model precision");
 }
