@@ -402,6 +402,17 @@ TEST_F(BadAdapters, OfARunThatGoesOn) {
   EXPECT_EQ(read_json(run_ / "last" / "adapter_config.json")["base_model_name_or_path"], base_.string());
 }
 
+/// The disk has no room for the model.
+TEST_F(LoraRuns, WriteNoMoreThanAdapters) {
+  const fs::path disk = directory_ / "disk";
+  const std::size_t kibibytes = 56;  // less than three copies of the model
+  const Words whole = {"--steps", "1", "--checkpoint-every", "never"}, adapter = joined(whole, {"--lora-rank", "1"});
+  const auto run = run_on_small_disk(disk, kibibytes, "\"$@\"", train_words(disk / "out", adapter));
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 0) << run->errors;
+  expect_refused(*run_on_small_disk(disk, kibibytes, "\"$@\"", train_words(disk / "out", whole)), "are needed, but");
+}
+
 TEST_F(BadAdapters, MergedOnAFullDisk) {
   for (const Words& words : {Words{"merge", "--model", adapter_}, Words{"checkpoint", "export", run_, "--merge"}}) {
     const fs::path disk = directory_ / words[0];
