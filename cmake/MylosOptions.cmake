@@ -2,7 +2,11 @@
 
 option(MYLOS_ENABLE_OPENMP "Threads on the host through Kokkos' OpenMP backend; OFF is Serial" ON)
 option(MYLOS_ENABLE_MPI "Several ranks through MPI" ON)
-option(MYLOS_ENABLE_ONEDNN "oneDNN as a provider of matrix products on the host" ON)
+set(mylos_onednn ON)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(mylos_onednn OFF) # the versions known here have no fast products for Arm's CPUs, as OpenBLAS has
+endif()
+option(MYLOS_ENABLE_ONEDNN "oneDNN as a provider of matrix products on the host" ${mylos_onednn})
 option(MYLOS_ENABLE_CUDA "GPUs through Kokkos' CUDA backend, which is then what computes" OFF)
 set(MYLOS_CUDA_ARCHITECTURE 80 CACHE STRING "Compute capability that CUDA code is built for: 70 (V100), 80 (A100), 90 (H100, H200)")
 set(mylos_nccl OFF)
@@ -78,9 +82,13 @@ if(MYLOS_ENABLE_NATIVE)
   # The CPU's name in the command line makes a build tree recompile on another CPU, instead of failing with an illegal
   # instruction.
   cmake_host_system_information(RESULT mylos_cpu QUERY PROCESSOR_DESCRIPTION)
-  execute_process(COMMAND grep -m1 ^flags /proc/cpuinfo OUTPUT_VARIABLE mylos_cpu_flags ERROR_QUIET)
+  execute_process(COMMAND grep -m1 -E "^(flags|Features)" /proc/cpuinfo OUTPUT_VARIABLE mylos_cpu_flags ERROR_QUIET)
   string(MD5 mylos_cpu "${mylos_cpu}${mylos_cpu_flags}")
-  mylos_own_flags(-march=native)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    mylos_own_flags(-mcpu=native) # there, -march does not choose what code is scheduled for
+  else()
+    mylos_own_flags(-march=native)
+  endif()
   target_compile_definitions(mylos_options INTERFACE "$<BUILD_INTERFACE:MYLOS_CPU_${mylos_cpu}>")
 endif()
 
