@@ -34,8 +34,10 @@ std::vector<Bfloat16Operands> supported_bfloat16_operands() {
   if constexpr (multiplies_pairs) {
     using enum Bfloat16Operands;
     if (has_pair_tiles()) return {tiles, pairs, floats};
-    if (__builtin_cpu_is("amd")) return {pairs, floats};
-    return {floats, pairs};
+#if defined(__x86_64__)
+    if (!__builtin_cpu_is("amd")) return {floats, pairs};
+#endif
+    return {pairs, floats};
   }
 #endif
   return {Bfloat16Operands::floats};

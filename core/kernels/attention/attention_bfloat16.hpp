@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#if defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
+/// Arm's instruction is used in registers of 128 bits. CPUs with wider ones multiply as many pairs per cycle in these.
+#if (defined(__AVX512BF16__) || (defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) && !(__ARM_FEATURE_SVE_BITS > 128))) && \
+    !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_MULTIPLIES_PAIRS
 #endif
 
@@ -21,7 +23,7 @@ inline constexpr bool multiplies_pairs = false;
 
 enum class Bfloat16Operands {
   floats,  ///< converted to float
-  pairs,   ///< pairs of bfloat16 in vector registers (AVX512-BF16)
+  pairs,   ///< pairs of bfloat16 in vector registers (AVX512-BF16, Arm's BFDOT)
   tiles,   ///< pairs of bfloat16 in tile registers (AMX)
 };
 
@@ -29,8 +31,8 @@ enum class Bfloat16Operands {
 std::string_view to_string(Bfloat16Operands operands);
 
 /// Returns the kinds of operands that this build supports on this CPU, the fastest first. With tile registers, pairs
-/// are faster than floats, including the conversions. Without them, AMD's CPUs multiply as many pairs as floats per
-/// cycle, others half as many.
+/// are faster than floats, including the conversions. Without them, AMD's and Arm's CPUs multiply at least as many
+/// pairs as floats per cycle, Intel's half as many.
 std::vector<Bfloat16Operands> supported_bfloat16_operands();
 
 /// Returns the kind in use: the fastest, unless a ScopedBfloat16Operands exists.

@@ -26,6 +26,10 @@ inline constexpr int vector_registers = 16, vector = 4;
 inline constexpr int vector_registers = 32, vector = 16;
 #elif defined(__AVX__)
 inline constexpr int vector_registers = 16, vector = 8;
+#elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS > 128  // a build for registers of one size
+inline constexpr int vector_registers = 32, vector = __ARM_FEATURE_SVE_BITS / 32;
+#elif defined(__aarch64__)
+inline constexpr int vector_registers = 32, vector = 4;
 #else
 inline constexpr int vector_registers = 16, vector = 4;
 #endif

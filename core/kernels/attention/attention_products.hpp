@@ -7,8 +7,10 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#if defined(MYLOS_MULTIPLIES_PAIRS)
+#if defined(MYLOS_MULTIPLIES_PAIRS) && defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(MYLOS_MULTIPLIES_PAIRS)
+#include <arm_neon.h>
 #endif
 
 /// Products of blocks of a head, most of which are in team scratch; results are floats. A product is cut into register
@@ -81,28 +83,49 @@ inline void tile_product(int inner, const Left<float>& a, const Block<const floa
 #endif
 
 #if defined(MYLOS_MULTIPLIES_PAIRS)
-/// The same for pairs. Compilers do not generate this instruction from a loop.
+/// Vector registers of sums and of pairs. `add_products` returns sums + the products of both elements of the pairs;
+/// compilers do not generate this instruction from a loop.
+#if defined(__x86_64__)
+using Sums = __m512;
+using Pairs = __m512i;
+inline Sums load_sums(const float* from) { return _mm512_loadu_ps(from); }
+inline Pairs load_pairs(const Pair* from) { return _mm512_loadu_si512(from); }
+inline Pairs broadcast(Pair pair) { return _mm512_set1_epi32(static_cast<int>(pair)); }
+inline Sums add_products(Sums to, Pairs x, Pairs y) { return _mm512_dpbf16_ps(to, (__m512bh)x, (__m512bh)y); }
+inline void store_sums(float* to, Sums sums) { _mm512_storeu_ps(to, sums); }
+#else
+using Sums = float32x4_t;
+using Pairs = uint32x4_t;
+inline Sums load_sums(const float* from) { return vld1q_f32(from); }
+inline Pairs load_pairs(const Pair* from) { return vld1q_u32(from); }
+inline Pairs broadcast(Pair pair) { return vdupq_n_u32(pair); }
+inline Sums add_products(Sums to, Pairs x, Pairs y) { return vbfdotq_f32(to, (bfloat16x8_t)x, (bfloat16x8_t)y); }
+inline void store_sums(float* to, Sums sums) { vst1q_f32(to, sums); }
+#endif
+static_assert(sizeof(Sums) == vector * sizeof(float));
+
+/// The same for pairs.
 template <int columns>
 inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accumulate, Block<float> c) {
   constexpr int vectors = columns / vector;
-  __m512 sum[tile_rows][vectors];
+  Sums sum[tile_rows][vectors];
   for (int i = 0; i < tile_rows; ++i) {
     for (int v = 0; v < vectors; ++v) {
-      sum[i][v] = accumulate ? _mm512_loadu_ps(c.data + i * c.stride + v * vector) : _mm512_setzero_ps();
+      sum[i][v] = accumulate ? load_sums(c.data + i * c.stride + v * vector) : Sums{};
     }
   }
   for (int k = 0; k < inner; ++k) {
     const Pair* left = a.data + k * a.inner_stride;
     const Pair* right = b.data + k * b.stride;
-    __m512i of_b[vectors];
-    for (int v = 0; v < vectors; ++v) of_b[v] = _mm512_loadu_si512(right + v * vector);
+    Pairs of_b[vectors];
+    for (int v = 0; v < vectors; ++v) of_b[v] = load_pairs(right + v * vector);
     for (int i = 0; i < tile_rows; ++i) {
-      const __m512i x = _mm512_set1_epi32(static_cast<int>(left[i * a.row_stride]));
-      for (int v = 0; v < vectors; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)x, (__m512bh)of_b[v]);
+      const Pairs x = broadcast(left[i * a.row_stride]);
+      for (int v = 0; v < vectors; ++v) sum[i][v] = add_products(sum[i][v], x, of_b[v]);
     }
   }
   for (int i = 0; i < tile_rows; ++i) {
-    for (int v = 0; v < vectors; ++v) _mm512_storeu_ps(c.data + i * c.stride + v * vector, sum[i][v]);
+    for (int v = 0; v < vectors; ++v) store_sums(c.data + i * c.stride + v * vector, sum[i][v]);
   }
 }
 #endif
