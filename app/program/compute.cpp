@@ -55,7 +55,9 @@ void check_precision(Precision precision, bool tf32) {
 
 std::string precision_remark(Precision precision, std::span<const std::string> cpu_features) {
   if (precision != Precision::bfloat16 || cpu_features.empty()) return {};
-  if (std::ranges::find(cpu_features, "avx512bf16") != cpu_features.end()) return {};  // CPUs with AMX have it, too
+  for (const char* name : {"avx512bf16", "bf16"}) {  // CPUs with AMX have the former, too
+    if (std::ranges::find(cpu_features, name) != cpu_features.end()) return {};
+  }
   return "the CPU has no instructions for bfloat16: steps take about 1.1 times as long in it as in float";
 }
 

@@ -7,9 +7,28 @@
 /// keeps one copy of an inline function, and that copy may contain instructions that this CPU lacks.
 namespace mylos::app {
 
-/// Calls DO(name, macro) for each feature that both GCC 12 and Clang 14 know and generate code for. `name` is the
-/// feature's name for __builtin_cpu_supports. The compiler defines `macro` if it may use the feature.
+/// Calls DO(name, macro, ...) for each feature that both GCC 12 and Clang 14 know and generate code for. The compiler
+/// defines `macro` if it may use the feature. On x86-64 `name` is the feature's name for __builtin_cpu_supports; on Arm
+/// the third argument is true if this CPU has it.
+#if __ARM_FEATURE_SVE_BITS == 256
+#define MYLOS_SVE_256 1
+#elif __ARM_FEATURE_SVE_BITS == 512
+#define MYLOS_SVE_512 1
+#endif
 // clang-format off
+#if defined(__aarch64__) && defined(__linux__)
+#define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
+  DO("atomics", __ARM_FEATURE_ATOMICS, has_bit(AT_HWCAP, HWCAP_ATOMICS)) \
+  DO("crc32", __ARM_FEATURE_CRC32, has_bit(AT_HWCAP, HWCAP_CRC32)) \
+  DO("asimddp", __ARM_FEATURE_DOTPROD, has_bit(AT_HWCAP, HWCAP_ASIMDDP)) \
+  DO("asimdhp", __ARM_FEATURE_FP16_VECTOR_ARITHMETIC, has_bit(AT_HWCAP, HWCAP_ASIMDHP)) \
+  DO("bf16", __ARM_FEATURE_BF16_VECTOR_ARITHMETIC, has_bit(AT_HWCAP2, HWCAP2_BF16)) \
+  DO("i8mm", __ARM_FEATURE_MATMUL_INT8, has_bit(AT_HWCAP2, HWCAP2_I8MM)) \
+  DO("sve", __ARM_FEATURE_SVE, has_bit(AT_HWCAP, HWCAP_SVE)) \
+  DO("sve2", __ARM_FEATURE_SVE2, has_bit(AT_HWCAP2, HWCAP2_SVE2)) \
+  DO("sve-of-256-bits", MYLOS_SVE_256, sve_bits() == 256) \
+  DO("sve-of-512-bits", MYLOS_SVE_512, sve_bits() == 512)
+#else
 #define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
   DO("sse3", __SSE3__) \
   DO("ssse3", __SSSE3__) \
@@ -37,9 +56,10 @@ namespace mylos::app {
   DO("avx512bitalg", __AVX512BITALG__) \
   DO("avx512vpopcntdq", __AVX512VPOPCNTDQ__) \
   DO("avx512bf16", __AVX512BF16__)
+#endif
 // clang-format on
 
-#define MYLOS_COUNT_CPU_FEATURE(name, macro) +1
+#define MYLOS_COUNT_CPU_FEATURE(name, macro, ...) +1
 inline constexpr std::size_t cpu_feature_count = 0 MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_COUNT_CPU_FEATURE);
 
 /// The names of the features, in the order of MYLOS_FOR_EACH_CPU_FEATURE.
@@ -49,7 +69,7 @@ extern const char* const cpu_feature_names[cpu_feature_count];
 extern const bool built_cpu_features[cpu_feature_count];
 
 /// Sets an element of `present` to true if this CPU has the feature, and to false otherwise. Processors other than
-/// x86-64 are assumed to have every feature of the build.
+/// x86-64 and Arm's are assumed to have every feature of the build.
 void detect_cpu_features(bool (&present)[cpu_feature_count]);
 
 /// Writes the names of the features in `built` that are not in `present` to `text`, separated by spaces and truncated

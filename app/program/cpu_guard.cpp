@@ -3,6 +3,10 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#endif
 
 #include <cstdint>
 
@@ -76,15 +80,28 @@ void refuse_small_address_space() {
 __attribute__((section(".preinit_array"), used)) void (*const before_libraries)() = refuse_small_address_space;
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+bool has_bit(unsigned long word, unsigned long bit) { return (::getauxval(word) & bit) != 0; }
+
+/// Returns the size of SVE's registers in this process; 0 if there are none.
+int sve_bits() {
+  const int length = ::prctl(PR_SVE_GET_VL);
+  return length < 0 ? 0 : 8 * (length & PR_SVE_VL_LEN_MASK);
+}
+#endif
+
 }  // namespace
 
-#define MYLOS_CPU_FEATURE_NAME(name, macro) name,
+#define MYLOS_CPU_FEATURE_NAME(name, macro, ...) name,
 extern const char* const cpu_feature_names[cpu_feature_count] = {MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_CPU_FEATURE_NAME)};
 
 void detect_cpu_features(bool (&present)[cpu_feature_count]) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
 #define MYLOS_HAS_CPU_FEATURE(name, macro) __builtin_cpu_supports(name) != 0,
+  const bool found[cpu_feature_count] = {MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_HAS_CPU_FEATURE)};
+#elif defined(__aarch64__) && defined(__linux__)
+#define MYLOS_HAS_CPU_FEATURE(name, macro, present) present,
   const bool found[cpu_feature_count] = {MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_HAS_CPU_FEATURE)};
 #else
   const bool* found = built_cpu_features;

@@ -27,7 +27,7 @@ TEST(CpuGuard, NamesAreCutToTheRoomThereIs) {
   bool built[cpu_feature_count] = {true, true, true}, present[cpu_feature_count] = {};
   char names[6] = "xxxxx";
   EXPECT_EQ(missing_cpu_features(built, present, names, sizeof names), 3u);
-  EXPECT_EQ(std::string(names), "sse3 ");
+  EXPECT_EQ(std::string(names), (std::string(cpu_feature_names[0]) + " ").substr(0, 5));
 }
 
 }  // namespace
