@@ -13,7 +13,7 @@ import time
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PROGRAMS = ("sbatch", "srun", "scontrol", "squeue", "scancel")
 # Nodes are configured like production nodes. Their GPUs are null devices, because Slurm offers a GPU only if its device exists.
-NODE_CPUS, NODE_GPUS = 128, 4
+NODE_CPUS, NODE_GPUS = 288, 4
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")  # states of a job
 PBS_PLUGIN = pathlib.Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/spank_pbs.so")
 # mknod: character devices have a major and a minor number; 1, 3 is /dev/null.
