@@ -33,6 +33,7 @@ set(ENV{PKG_CONFIG_PATH} "")
 
 # CMake's modules would ask compiler wrappers, of which only this machine's run.
 foreach(language C CXX)
+  set(MPI_${language}_COMPILER OFF)
   set(MPI_${language}_LIB_NAMES mpi)
   set(MPI_${language}_HEADER_DIR "${mylos_libraries}/openmpi/include")
 endforeach()
