@@ -15,6 +15,8 @@ if(NOT MYLOS_ENABLE_OPENMP)
 endif()
 if(MYLOS_ENABLE_CUDA)
   list(APPEND flavour --cuda ${MYLOS_CUDA_ARCHITECTURE})
+elseif(MYLOS_ENABLE_HIP)
+  list(APPEND flavour --hip ${MYLOS_HIP_ARCHITECTURE})
 endif()
 execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/kokkos" --where ${flavour}
                 OUTPUT_VARIABLE mylos_kokkos_prefix OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -57,6 +59,19 @@ elseif(NOT MYLOS_ENABLE_CUDA AND "CUDA" IN_LIST Kokkos_DEVICES)
   message(FATAL_ERROR "MYLOS_ENABLE_CUDA is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs. Point Kokkos_ROOT at "
                       "one without CUDA, or set -DMYLOS_ENABLE_CUDA=ON.")
 endif()
+string(TOUPPER "${MYLOS_HIP_ARCHITECTURE}" hip_architecture)
+if(MYLOS_ENABLE_HIP AND NOT Kokkos_ARCH MATCHES "AMD_GFX${hip_architecture}")
+  message(FATAL_ERROR "MYLOS_ENABLE_HIP is ON for gfx${MYLOS_HIP_ARCHITECTURE}, but the Kokkos in ${Kokkos_DIR} has ${Kokkos_DEVICES} for "
+                      "${Kokkos_ARCH}. Point Kokkos_ROOT at one with HIP (Spack: kokkos+rocm amdgpu_target=gfx${MYLOS_HIP_ARCHITECTURE}; "
+                      "here: scripts/kokkos --hip ${MYLOS_HIP_ARCHITECTURE}), or set -DMYLOS_ENABLE_HIP=OFF.")
+elseif(NOT MYLOS_ENABLE_HIP AND "HIP" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_HIP is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs of AMD. Point Kokkos_ROOT at one "
+                      "without HIP, or set -DMYLOS_ENABLE_HIP=ON.")
+endif()
+if(Kokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC)
+  message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has Kokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC, its default: GPUs cannot share memory that "
+                      "hipMallocAsync gives, as RCCL and MPI do. Build Kokkos with -DKokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC=OFF.")
+endif()
 if(Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
   message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC: GPUs cannot share memory that "
                       "cudaMallocAsync gives, as NCCL and MPI do. Point Kokkos_ROOT at one without it (Spack: kokkos~alloc_async).")
@@ -95,11 +110,11 @@ if(MYLOS_ENABLE_ONEDNN)
   endif()
 endif()
 
+if(mylos_gpus AND MYLOS_ENABLE_ONEDNN)
+  message(FATAL_ERROR "oneDNN computes on the host, and this build on GPUs: set -DMYLOS_ENABLE_ONEDNN=OFF (cuBLASLt takes "
+                      "its place), or -DMYLOS_ENABLE_CUDA=OFF and -DMYLOS_ENABLE_HIP=OFF.")
+endif()
 if(MYLOS_ENABLE_CUDA)
-  if(MYLOS_ENABLE_ONEDNN)
-    message(FATAL_ERROR "oneDNN computes on the host, and this build on GPUs: set -DMYLOS_ENABLE_ONEDNN=OFF (cuBLASLt takes "
-                        "its place), or -DMYLOS_ENABLE_CUDA=OFF.")
-  endif()
   find_package(CUDAToolkit QUIET)
   mylos_require(CUDAToolkit_FOUND "The CUDA toolkit" nvidia-cuda-toolkit cuda)
   # Such a build compiles, and its kernels read wrong arguments (core/device.hpp, check_kernel_arguments).
