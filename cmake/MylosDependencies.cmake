@@ -141,12 +141,17 @@ if(MYLOS_ENABLE_MPI)
 endif()
 
 if(MYLOS_ENABLE_NCCL)
-  if(NOT MYLOS_ENABLE_CUDA OR NOT MYLOS_ENABLE_MPI)
-    message(FATAL_ERROR "NCCL joins the GPUs of MPI's ranks: set -DMYLOS_ENABLE_CUDA=ON and -DMYLOS_ENABLE_MPI=ON, or "
-                        "-DMYLOS_ENABLE_NCCL=OFF.")
+  if(NOT mylos_gpus OR NOT MYLOS_ENABLE_MPI)
+    message(FATAL_ERROR "NCCL joins the GPUs of MPI's ranks: set -DMYLOS_ENABLE_CUDA=ON or -DMYLOS_ENABLE_HIP=ON, and "
+                        "-DMYLOS_ENABLE_MPI=ON, or -DMYLOS_ENABLE_NCCL=OFF.")
   endif()
-  find_path(NCCL_INCLUDE_DIR nccl.h HINTS "$ENV{NCCL_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS})
-  mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
+  if(MYLOS_ENABLE_HIP)
+    find_path(NCCL_INCLUDE_DIR rccl/rccl.h HINTS "$ENV{ROCM_PATH}/include")
+    mylos_require(NCCL_INCLUDE_DIR "RCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" librccl-dev rccl)
+  else()
+    find_path(NCCL_INCLUDE_DIR nccl.h HINTS "$ENV{NCCL_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS})
+    mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
+  endif()
 endif()
 
 if(MYLOS_ENABLE_CUDNN)
