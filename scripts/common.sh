@@ -37,7 +37,8 @@ quietly() {
 }
 
 # expect WHAT EXIT_CODE PATTERN COMMAND...: checks the command's exit code, and that stdout or stderr matches the pattern.
-# Writes into the folder `work`, and sets `failed` to 1 if it does not hold.
+# Writes into the caller's folder `work`, and sets `failed` to 1 if it does not hold.
+# shellcheck disable=SC2154
 expect() {
   local what=$1 code=$2 pattern=$3 rc=0
   shift 3
