@@ -72,6 +72,7 @@ if(MYLOS_ENABLE_CUDA)
 elseif(MYLOS_ENABLE_HIP)
   # HIP's functions, unlike CUDA's, are declared [[nodiscard]], and clang warns of functions that only a host build calls.
   mylos_own_flags(-Wno-unused-result -Wno-unneeded-internal-declaration)
+  target_link_options(mylos_options INTERFACE LINKER:--as-needed) # Kokkos names ROCm's library below that of HIP, too
 else()
   mylos_own_flags(-Wpedantic) # the code that nvcc passes to the host compiler is not ISO C++
 endif()
