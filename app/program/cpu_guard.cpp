@@ -72,8 +72,8 @@ void refuse_small_address_space() {
   ::_exit(1);
 }
 
-/// The loader calls these functions of a program before the constructors of its libraries. Not const: clang would compile
-/// a constant, and what it points to, for AMD GPUs as well.
+/// The loader calls these functions of a program before the constructors of its libraries. Not const: clang would
+/// compile a constant, and what it points to, for AMD GPUs as well.
 __attribute__((section(".preinit_array"), used)) void (*before_libraries)() = refuse_small_address_space;
 #endif
 
