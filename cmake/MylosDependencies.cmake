@@ -15,6 +15,8 @@ if(NOT MYLOS_ENABLE_OPENMP)
 endif()
 if(MYLOS_ENABLE_CUDA)
   list(APPEND flavour --cuda ${MYLOS_CUDA_ARCHITECTURE})
+elseif(MYLOS_ENABLE_HIP)
+  list(APPEND flavour --hip ${MYLOS_HIP_ARCHITECTURE})
 endif()
 if(CMAKE_CROSSCOMPILING)
   list(APPEND flavour --toolchain "${CMAKE_TOOLCHAIN_FILE}")
@@ -63,6 +65,20 @@ elseif(NOT MYLOS_ENABLE_CUDA AND "CUDA" IN_LIST Kokkos_DEVICES)
   message(FATAL_ERROR "MYLOS_ENABLE_CUDA is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs. Point Kokkos_ROOT at "
                       "one without CUDA, or set -DMYLOS_ENABLE_CUDA=ON.")
 endif()
+string(TOUPPER "${MYLOS_HIP_ARCHITECTURE}" hip_architecture)
+# That for AMD_GFX942_APU lets hosts access memory of devices, by which sources tell a host build.
+if(MYLOS_ENABLE_HIP AND NOT "AMD_GFX${hip_architecture}" IN_LIST Kokkos_ARCH)
+  message(FATAL_ERROR "MYLOS_ENABLE_HIP is ON for gfx${MYLOS_HIP_ARCHITECTURE}, but the Kokkos in ${Kokkos_DIR} has ${Kokkos_DEVICES} for "
+                      "${Kokkos_ARCH}. Point Kokkos_ROOT at one with HIP (Spack: kokkos+rocm amdgpu_target=gfx${MYLOS_HIP_ARCHITECTURE}; "
+                      "here: scripts/kokkos --hip ${MYLOS_HIP_ARCHITECTURE}), or set -DMYLOS_ENABLE_HIP=OFF.")
+elseif(NOT MYLOS_ENABLE_HIP AND "HIP" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_HIP is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs of AMD. Point Kokkos_ROOT at one "
+                      "without HIP, or set -DMYLOS_ENABLE_HIP=ON.")
+endif()
+if(Kokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC)
+  message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has Kokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC, its default: GPUs cannot share memory that "
+                      "hipMallocAsync gives, as RCCL and MPI do. Build Kokkos with -DKokkos_ENABLE_IMPL_HIP_MALLOC_ASYNC=OFF.")
+endif()
 if(Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
   message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC: GPUs cannot share memory that "
                       "cudaMallocAsync gives, as NCCL and MPI do. Point Kokkos_ROOT at one without it (Spack: kokkos~alloc_async).")
@@ -101,11 +117,11 @@ if(MYLOS_ENABLE_ONEDNN)
   endif()
 endif()
 
+if(mylos_gpus AND MYLOS_ENABLE_ONEDNN)
+  message(FATAL_ERROR "oneDNN computes on the host, and this build on GPUs: set -DMYLOS_ENABLE_ONEDNN=OFF (cuBLASLt takes "
+                      "its place), or -DMYLOS_ENABLE_CUDA=OFF and -DMYLOS_ENABLE_HIP=OFF.")
+endif()
 if(MYLOS_ENABLE_CUDA)
-  if(MYLOS_ENABLE_ONEDNN)
-    message(FATAL_ERROR "oneDNN computes on the host, and this build on GPUs: set -DMYLOS_ENABLE_ONEDNN=OFF (cuBLASLt takes "
-                        "its place), or -DMYLOS_ENABLE_CUDA=OFF.")
-  endif()
   find_package(CUDAToolkit QUIET)
   mylos_require(CUDAToolkit_FOUND "The CUDA toolkit" nvidia-cuda-toolkit cuda)
   # Such a build compiles, and its kernels read wrong arguments (core/device.hpp, check_kernel_arguments).
@@ -132,12 +148,17 @@ if(MYLOS_ENABLE_MPI)
 endif()
 
 if(MYLOS_ENABLE_NCCL)
-  if(NOT MYLOS_ENABLE_CUDA OR NOT MYLOS_ENABLE_MPI)
-    message(FATAL_ERROR "NCCL joins the GPUs of MPI's ranks: set -DMYLOS_ENABLE_CUDA=ON and -DMYLOS_ENABLE_MPI=ON, or "
-                        "-DMYLOS_ENABLE_NCCL=OFF.")
+  if(NOT mylos_gpus OR NOT MYLOS_ENABLE_MPI)
+    message(FATAL_ERROR "NCCL joins the GPUs of MPI's ranks: set -DMYLOS_ENABLE_CUDA=ON or -DMYLOS_ENABLE_HIP=ON, and "
+                        "-DMYLOS_ENABLE_MPI=ON, or -DMYLOS_ENABLE_NCCL=OFF.")
   endif()
-  find_path(NCCL_INCLUDE_DIR nccl.h HINTS "$ENV{NCCL_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS})
-  mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
+  if(MYLOS_ENABLE_HIP)
+    find_path(NCCL_INCLUDE_DIR rccl/rccl.h HINTS "$ENV{ROCM_PATH}/include")
+    mylos_require(NCCL_INCLUDE_DIR "RCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" librccl-dev rccl)
+  else()
+    find_path(NCCL_INCLUDE_DIR nccl.h HINTS "$ENV{NCCL_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS})
+    mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
+  endif()
 endif()
 
 if(MYLOS_ENABLE_CUDNN)

@@ -17,9 +17,9 @@ endif()
 
 # mylos_precompile(<target> <options>): lets a test program with these options, mylos_test_options or
 # mylos_optimized_test_options, use the headers that tests/support precompiles. Only in unity builds, which are for short
-# compile times. Not with nvcc, which has no precompiled headers, nor with ccache, which does not cache units that use them.
+# compile times. Not for GPUs, as nvcc has no precompiled headers, nor with ccache, which does not cache units that use them.
 set(mylos_precompiled_options)
-if(CMAKE_UNITY_BUILD AND NOT MYLOS_ENABLE_CUDA AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(CMAKE_UNITY_BUILD AND NOT mylos_gpus AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(mylos_precompiled_options mylos_test_options)
   if(NOT MYLOS_ENABLE_SANITIZERS) # with sanitizers, all tests have the same options
     list(APPEND mylos_precompiled_options mylos_optimized_test_options)

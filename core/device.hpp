@@ -11,13 +11,13 @@
 /// The only header that names execution spaces, memory spaces, layouts and the backend of device builds.
 
 /// Defined if kernels are compiled for a device; code that only host compilers accept is excluded then.
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
 #define MYLOS_DEVICE_BUILD
 #endif
 
 /// Precedes a loop over values held by one device thread. Unrolling makes all indices compile-time constants, so that
 /// the values stay in registers.
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
 #define MYLOS_UNROLLED _Pragma("unroll")
 #else
 #define MYLOS_UNROLLED
@@ -71,11 +71,12 @@ Matrix<T> as_matrix(const Vector<T>& data, std::size_t rows, std::size_t columns
 
 /// A device visible to this process.
 struct DeviceInfo {
-  std::string name;        ///< "NVIDIA A100-SXM4-80GB"
-  std::string id;          ///< identical in every process that sees the device
-  int capability = 0;      ///< 80 for compute capability 8.0
-  std::size_t memory = 0;  ///< bytes
-  std::size_t index = 0;   ///< index among the devices visible to this process
+  std::string name;               ///< "NVIDIA A100-SXM4-80GB"
+  std::string id;                 ///< identical in every process that sees the device
+  int capability = 0;             ///< 80 for compute capability 8.0; 0 for a GPU of AMD
+  std::size_t memory = 0;         ///< bytes
+  std::size_t index = 0;          ///< index among the devices visible to this process
+  std::string architecture = {};  ///< "gfx90a" of a GPU of AMD
 };
 
 /// Returns the devices that this build can run kernels on, ordered by index; empty in a host build. Errors:

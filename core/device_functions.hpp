@@ -2,18 +2,34 @@
 
 #include "core/device.hpp"
 
-/// Functions of NVIDIA GPUs that Kokkos lacks, or has only in a slower form: powers of two, and sums over a team.
+/// Functions of GPUs that Kokkos lacks, or has only in a slower form: powers of two, and sums over a team.
 #if defined(MYLOS_DEVICE_BUILD)
-namespace mylos::cuda {
+namespace mylos::gpu {
 
 /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
 __device__ __forceinline__ float exp2(float x) {
+#if defined(KOKKOS_ENABLE_HIP)
+  return x < -126.0f ? 0.0f : __builtin_exp2f(x);
+#else
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
+#endif
 }
 
+/// Threads that exchange values. A wave of an AMD GPU has 64, of which each half exchanges values within itself, so
+/// that sums have the same order on all GPUs.
 inline constexpr int warp_size = 32;
+
+/// Returns the value of the thread of this warp whose number differs in the bits of `distance`.
+template <class Real>
+__device__ __forceinline__ Real exchanged(Real value, int distance) {
+#if defined(KOKKOS_ENABLE_HIP)
+  return __shfl_xor(value, distance, warp_size);
+#else
+  return __shfl_xor_sync(0xffffffffu, value, distance);
+#endif
+}
 
 /// Replaces each of `values` by the combination of all threads of a block of whole warps, at most `most_threads`, which
 /// are numbered by threadIdx.y. Threads of a warp exchange values; several warps wait at two barriers. The order
@@ -24,7 +40,7 @@ __device__ __forceinline__ void combine_over_block(Real (&values)[count]) {
   MYLOS_UNROLLED
   for (int distance = warp_size / 2; distance > 0; distance /= 2) {
     MYLOS_UNROLLED
-    for (int i = 0; i < count; ++i) values[i] = combine(values[i], __shfl_xor_sync(0xffffffffu, values[i], distance));
+    for (int i = 0; i < count; ++i) values[i] = combine(values[i], exchanged(values[i], distance));
   }
   if constexpr (most_warps > 1) {
     __shared__ Real of_warps[most_warps][count];
@@ -45,5 +61,5 @@ __device__ __forceinline__ void combine_over_block(Real (&values)[count]) {
   }
 }
 
-}  // namespace mylos::cuda
+}  // namespace mylos::gpu
 #endif

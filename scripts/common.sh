@@ -36,6 +36,22 @@ quietly() {
   rm -f "$log"
 }
 
+# expect WHAT EXIT_CODE PATTERN COMMAND...: checks the command's exit code, and that stdout or stderr matches the pattern.
+# Writes into the caller's folder `work`, and sets `failed` to 1 if it does not hold.
+# shellcheck disable=SC2154
+expect() {
+  local what=$1 code=$2 pattern=$3 rc=0
+  shift 3
+  "$@" >"$work/output" 2>&1 || rc=$?
+  if [ "$rc" = "$code" ] && grep -qE -- "$pattern" "$work/output"; then
+    say "passed: $what"
+  else
+    failed=1
+    say "FAILED: $what: exit code $rc, expected $code; output, which should match '$pattern':"
+    head -n 20 "$work/output"
+  fi
+}
+
 # Prints the number of compile jobs: one per core, limited to one per 1.5 GiB of memory; MYLOS_JOBS overrides it.
 jobs() {
   local cores memory_kib

@@ -116,10 +116,11 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
 
 /// Passes the values of `tensors` to `take`. Errors: std::runtime_error if a checksum is wrong.
 void read_tensors(const std::vector<SavedTensor>& tensors, const train::TensorSink& take) {
-  for (const auto& [tensor, dataset] : tensors) {
+  // clang with OpenMP captures no structured binding.
+  for (const SavedTensor& saved : tensors) {
     std::size_t first = 0;
-    read_dataset(*dataset, [&](std::span<const float> values) {
-      take(*tensor, first, values);
+    read_dataset(*saved.dataset, [&](std::span<const float> values) {
+      take(*saved.tensor, first, values);
       first += values.size();
     });
   }

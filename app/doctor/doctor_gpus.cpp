@@ -3,6 +3,7 @@
 #include "core/base/options/option_values.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/text/quantities.hpp"
+#include "core/kernels/cuda/device_obstacle.hpp"
 #include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 
@@ -87,8 +88,8 @@ Findings gpu_findings(const GpuFacts& facts) {
   const DeviceInfo& device = *own_device(facts);
   const std::string driver = facts.driver.empty() ? "" : fmt::format(", driver {}", facts.driver);
   return {{Level::ok, "GPU",
-           fmt::format("{} of {}: {}, compute capability {}.{}, {}{}", device.index, facts.devices.size(), device.name,
-                       device.capability / 10, device.capability % 10, bytes_text(device.memory), driver)}};
+           fmt::format("{} of {}: {}, {}, {}{}", device.index, facts.devices.size(), device.name,
+                       architecture_text(device), bytes_text(device.memory), driver)}};
 }
 
 std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) {

@@ -76,8 +76,9 @@ void refuse_small_address_space() {
   ::_exit(1);
 }
 
-/// The loader calls these functions of a program before the constructors of its libraries.
-__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() = refuse_small_address_space;
+/// The loader calls these functions of a program before the constructors of its libraries. Not const: clang would
+/// compile a constant, and what it points to, for AMD GPUs as well.
+__attribute__((section(".preinit_array"), used)) void (*before_libraries)() = refuse_small_address_space;
 #endif
 
 #if defined(__aarch64__) && defined(__linux__)

@@ -62,7 +62,7 @@ class ByteWriter {
       append(&value, sizeof value);
     } else {
       // Reading and writing visit the same members, so that `members` need not be written twice.
-      std::apply([this](const auto&... member) { (add(member), ...); }, members(const_cast<Value&>(value)));
+      std::apply([this](const auto&... member) { (this->add(member), ...); }, members(const_cast<Value&>(value)));
     }
   }
   void add(const std::string& text) {
@@ -162,7 +162,7 @@ class ByteReader {
     if constexpr (is_copied<Value>) {
       copy(&value, sizeof value);
     } else {
-      std::apply([this](auto&... member) { (read(member), ...); }, members(value));
+      std::apply([this](auto&... member) { (this->read(member), ...); }, members(value));
     }
   }
   void read(std::string& text) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 /// Elementary functions without branches, calls or tables, so that loops over them vectorise on every compiler without
-/// -ffast-math. On hosts that contract a * b + c in the same way they give the same results. NVIDIA GPUs have an
+/// -ffast-math. On hosts that contract a * b + c in the same way they give the same results. GPUs have an
 /// instruction for powers of two, with which results that contain one may differ in their last bits.
 namespace mylos {
 
@@ -58,10 +58,10 @@ KOKKOS_INLINE_FUNCTION float exp2_polynomial(float x) {
   return x < -126.0f ? 0.0f : p * power;
 }
 
-/// Returns 2^x within 1.25 units in the last place for x <= 0 (1 with fused multiply-add, 2 on NVIDIA GPUs, which have
+/// Returns 2^x within 1.25 units in the last place for x <= 0 (1 with fused multiply-add, 2 on GPUs, which have
 /// an instruction for it); 0 below -126 (where results would be subnormal), NaN for NaN.
 KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
-  KOKKOS_IF_ON_DEVICE((return cuda::exp2(x);))
+  KOKKOS_IF_ON_DEVICE((return gpu::exp2(x);))
   KOKKOS_IF_ON_HOST((return exp2_polynomial(x);))
 }
 

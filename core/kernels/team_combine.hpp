@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-/// Sums and maxima over the threads of a device's team. On NVIDIA GPUs the threads of a warp exchange values, and a
+/// Sums and maxima over the threads of a device's team. On GPUs the threads of a warp exchange values, and a
 /// team of several warps waits at two barriers; Kokkos' reduction over a team has about twenty. The order depends only
 /// on the number of threads.
 namespace mylos {
@@ -57,8 +57,9 @@ inline constexpr int largest_team = 256;
 /// Replaces each of `values` by the combination of all threads of the team, on all threads. combine(x, neutral) is x. A
 /// team on a GPU has whole warps and at most `most_threads` threads.
 template <auto combine, int most_threads, class Real, int count, class Team>
-KOKKOS_FORCEINLINE_FUNCTION void combine_over_team(const Team& team, Real (&values)[count], Real neutral) {
-  KOKKOS_IF_ON_DEVICE((cuda::combine_over_block<combine, most_threads>(values);))
+KOKKOS_FORCEINLINE_FUNCTION void combine_over_team([[maybe_unused]] const Team& team, Real (&values)[count],
+                                                   [[maybe_unused]] Real neutral) {
+  KOKKOS_IF_ON_DEVICE((gpu::combine_over_block<combine, most_threads>(values);))
   KOKKOS_IF_ON_HOST((using Reducer = TeamReducer<combine, Real, count>; typename Reducer::Values all;
                      for (int i = 0; i < count; ++i) all.value[i] = values[i]; team.team_reduce(Reducer(all, neutral));
                      for (int i = 0; i < count; ++i) values[i] = all.value[i];))

@@ -12,6 +12,7 @@ COMMANDS = [
     (r"^(export MYLOS_DEPENDENCIES=given|scripts/(build|dependencies))$|^cmake --build ", "ci", "scripts/test"),
     (r"^scripts/build cuda-", "ci", "scripts/test-cuda"),
     (r"^scripts/check-architectures aarch64$|^cmake --preset aarch64 ", "ci", "scripts/check-architectures"),
+    (r"^scripts/build hip-", "ci", "scripts/check-architectures --quick"),
     (r"^cmake -S \. -B build/(site|debian)", "ctest", r"^install\.configures_from_modules$"),
     (r"^cmake --install ", "ctest", r"^install\.tree$"),
     (r"^cmake -S /opt/mylos/share/mylos/smoke|^ctest --test-dir /tmp/mylos-smoke", "ctest", r"^install\.smoke$"),

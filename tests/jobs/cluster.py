@@ -63,6 +63,8 @@ PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 PartitionName=acc Nodes=n1,n2 MaxTime=INFINITE State=UP
 PartitionName=boost_usr_prod Nodes=n1,n2 MaxTime=INFINITE State=UP
 PartitionName=booster Nodes=n1,n2 MaxTime=INFINITE State=UP
+PartitionName=standard-g Nodes=n1,n2 MaxTime=INFINITE State=UP
+PartitionName=batch Nodes=n1,n2 MaxTime=INFINITE State=UP
 """
 
 

@@ -169,7 +169,9 @@ def test_production_shapes(site):
              ("compare.sbatch", [], 1, 4, 32, 4), ("compare.sbatch", [NO_GPUS], 1, 4, 32, 0),
              ("perlmutter.sbatch", [], 2, 8, 256, 8), ("marenostrum5.sbatch", [], 2, 8, 160, 8),
              ("leonardo.sbatch", [], 2, 8, 64, 8), ("leonardo.sbatch", ["--nodes=1"], 1, 4, 32, 4),
-             ("jupiter.sbatch", [], 2, 8, 576, 8), ("alps.sbatch", ["--nodes=1"], 1, 4, 288, 4)]
+             ("jupiter.sbatch", [], 2, 8, 576, 8), ("alps.sbatch", ["--nodes=1"], 1, 4, 288, 4),
+             # The nodes of these sites have eight GPUs, those of the tests four.
+             *((f"{site_name}.sbatch", ["--ntasks-per-node=4", "--gpus-per-node=4"], 2, 8, 56, 8) for site_name in ("lumi", "frontier"))]
     for script, options, nodes, ranks, cpus, gpus in cases:
         path = site.scripts / "slurm" / script
         said = site.cluster.run("sbatch", "--test-only", *options, str(path)).stderr

@@ -13,6 +13,7 @@ import types
 
 RECIPE = "spack_repo/mylos/packages/mylos/package.py"
 ARCHITECTURES = ("10", "35", "60", "70", "75", "80", "86", "89", "90", "90a", "100", "120")  # some values of CudaPackage
+TARGETS = ("gfx906", "gfx90a", "gfx90a:xnack+", "gfx942", "gfx1100")  # some values of ROCmPackage
 
 Variant = collections.namedtuple("Variant", "name default values conditions")  # exists if any of the conditions holds
 
@@ -55,7 +56,7 @@ class Spec:
 
     def __getitem__(self, name):
         """Returns a dependency, with the folders of its prefix."""
-        return types.SimpleNamespace(prefix=types.SimpleNamespace(include=f"/{name}/include"))
+        return types.SimpleNamespace(prefix=types.SimpleNamespace(include=f"/{name}/include"), hipcc=f"/{name}/bin/hipcc")
 
     def satisfies(self, text):
         """Returns whether all of `+name`, `~name` and `name=value` hold. For `^...` returns the value that the caller gave for it."""
@@ -99,6 +100,7 @@ def load(root):
         },
         "spack_repo.builtin.build_systems.cmake": {"CMakePackage": CMakePackage, "generator": lambda *_: None},
         "spack_repo.builtin.build_systems.cuda": {"CudaPackage": cuda},
+        "spack_repo.builtin.build_systems.rocm": {"ROCmPackage": type("ROCmPackage", (), {"amdgpu_targets": TARGETS})},
     }
     for name, attributes in modules.items():
         parts = name.split(".")
@@ -106,6 +108,7 @@ def load(root):
             sys.modules.setdefault(".".join(parts[:i]), types.ModuleType(parts[i - 1]))
         vars(sys.modules[name]).update(attributes)
     directives.variant("cuda", default=False, description="of CudaPackage")
+    directives.variant("rocm", default=False, description="of ROCmPackage")
     location = importlib.util.spec_from_file_location("recipe", root / RECIPE)
     module = importlib.util.module_from_spec(location)
     location.loader.exec_module(module)

@@ -71,9 +71,20 @@ class Recipe(unittest.TestCase):
         self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", mpi=False))
 
     def test_rejects_unsupported_architectures(self):
-        refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+cuda"}
+        refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+cuda" and "=" in when}
         self.assertEqual(refused, {"none", *recipe.ARCHITECTURES} - {"70", "80", "90"})
         self.assertEqual(self.directives.variants["cuda_arch"].values, ("none", *recipe.ARCHITECTURES))
+
+        refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+rocm"}
+        self.assertEqual(refused, {"none", *recipe.TARGETS} - {"gfx90a", "gfx942"})
+
+    def test_builds_for_gpus_of_amd(self):
+        flags = self.arguments(rocm=True, amdgpu_target="gfx942")
+        for flag in ("-DMYLOS_ENABLE_HIP:BOOL=ON", "-DMYLOS_HIP_ARCHITECTURE:STRING=942", "-DMYLOS_ENABLE_NCCL:BOOL=ON",
+                     "-DMYLOS_ENABLE_CUDA:BOOL=OFF", "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=/hip/bin/hipcc"):
+            self.assertIn(flag, flags)
+        self.assertIn(("kokkos-kernels amdgpu_target=gfx942", "+rocm amdgpu_target=gfx942", None), self.directives.dependencies)
+        self.assertIn(("+cuda", "+rocm", "a build computes on GPUs of one vendor"), self.directives.conflicts)
 
     def test_libraries_of_the_build_are_dependencies(self):
         names = {re.match(r"[\w-]+", spec).group() for spec, _, _ in self.directives.dependencies}

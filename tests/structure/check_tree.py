@@ -26,6 +26,7 @@ ARROWS = {
     "core/kernels/products": "core/kernels core core/base/*",
     "core/kernels/updates": "core/kernels core core/base/*",
     "core/kernels/cuda": "core/kernels/* core core/base/*",
+    "core/kernels/hip": "core/kernels/cuda core/kernels/* core core/base/*",
     "nn": "core core/base/* core/kernels/*",
     "nn/layers": "nn core core/base/* core/kernels/*",
     "nn/heads": "nn/layers nn core core/base/* core/kernels/*",
@@ -65,7 +66,7 @@ ARROWS = {
     "app/options": "tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/program": "core/kernels/cuda app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/bench": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
-    "app/doctor": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
+    "app/doctor": "core/kernels/cuda app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/checkpoint": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/plan": "app/bench app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/batch": "app/plan app/bench app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
@@ -75,7 +76,7 @@ ARROWS = {
     "app": "app/* tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
 }
 # Folders that "x/*" leaves out.
-NAMED_ONLY = {"core/kernels/cuda"}
+NAMED_ONLY = {"core/kernels/cuda", "core/kernels/hip"}
 # Folders with C++ files.
 TOPS = ["core", "data", "nn", "parallel", "train", "families", "tasks", "app", "bench", "tests"]
 UNCHECKED = {"bench", "tests"}
@@ -85,14 +86,14 @@ VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its keywords for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
-    r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|gpu_runtime|rounding)\.hpp|core/kernels/(cuda|hip)/.*|parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
+    r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/(cuda|hip)/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|cudnn_attention_graph|gemm_cudnn)\.cpp)",
     r"\bcudnn_(frontend|dlhandle)\b": r"core/kernels/cuda/cudnn_attention_graph\.cpp",
     # NCCL, except environment variables in texts, and names of files that contain "nccl"
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
-    r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
+    r"\bhip[A-Z]\w+|__HIP\w*|\bKOKKOS_ENABLE_HIP\w*|\bsycl::": r"core/(device|device_functions|gpu_runtime)\.hpp|core/kernels/hip/.*|core/kernels/cuda/gemm_cublaslt\.cpp|parallel/communicator/nccl/nccl_library\.hpp",
     r"\bdnnl\b": r"core/kernels/products/(convolution|gemm)_onednn\.[ch]pp",
     r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",
     r"\bpcre2_\w+|\bPCRE2_\w+|\bpcre2\.h\b": r"data/tokenizer/json/regular_expression\.cpp",

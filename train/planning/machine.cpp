@@ -33,6 +33,7 @@ struct Architecture {
   int capability;
   std::size_t multiprocessors;
   std::size_t connections;  ///< MiB
+  std::size_t of_node = 4;
 };
 
 Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
@@ -47,6 +48,7 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .bandwidth = bandwidth,
           .link = link,
           .connections = architecture.connections << 20,
+          .of_node = architecture.of_node,
           .threads = architecture.multiprocessors * of_multiprocessor,
           .capability = architecture.capability,
           .contention = share_beside_exchange,
@@ -72,6 +74,9 @@ std::span<const Machine> gpu_kinds() {
   // channels, by formula. Ampere: as reported for 4 A100 (github.com/NVIDIA/nccl/issues/964). Hopper: for 8 H100 (issue
   // 1685), perhaps with a part of CUDA's context.
   constexpr Architecture volta{70, 80, 288}, ampere{80, 108, 688}, hopper{90, 132, 1088}, blackwell{100, 148, 1088};
+  // RCCL's connections are not known: as many as Hopper's. An MI250X counts as the two GPUs that ranks see, whose rings
+  // pass over two links of 50 GB/s; the others have 64 GB/s for each link to another GPU, two links between MI300A.
+  constexpr Architecture gcd{0, 110, 1088, 8}, mi300a{0, 228, 1088, 4}, mi300x{0, 304, 1088, 8};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
@@ -81,6 +86,9 @@ std::span<const Machine> gpu_kinds() {
       gpu("h200", 141'000'000'000, {67e12, 989e12, 989e12}, 4.8e12, 360e9, hopper, false),
       gpu("gh200", 96'000'000'000, {67e12, 989e12, 989e12}, 4.0e12, 360e9, hopper, false),
       gpu("b200", 180'000'000'000, {75e12, 2250e12, 2250e12}, 7.7e12, 720e9, blackwell, false),
+      gpu("mi250x", 64 * gib, {47.9e12, 191.5e12, 191.5e12}, 1.638e12, 80e9, gcd, false),
+      gpu("mi300a", 128 * gib, {122.6e12, 980.6e12, 980.6e12}, 5.3e12, 307e9, mi300a, false),
+      gpu("mi300x", 192 * gib, {163.4e12, 1307.4e12, 1307.4e12}, 5.3e12, 358e9, mi300x, false),
   };
   return kinds;
 }

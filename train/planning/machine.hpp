@@ -27,7 +27,7 @@ struct Machine {
   std::size_t connections = 0;  ///< bytes of NCCL's connections for the collectives of one group; as others report
   std::size_t of_node = 4;      ///< typical number per node
   std::size_t threads = 0;      ///< concurrent threads: 2,048 per GPU multiprocessor
-  int capability = 0;           ///< compute capability: 90 is 9.0; 0 on CPUs
+  int capability = 0;           ///< compute capability: 90 is 9.0; 0 on CPUs and GPUs of AMD
   /// Fraction of compute throughput lost while a collective runs: NCCL's kernels occupy multiprocessors and bandwidth.
   double contention = 0.0;
   bool is_compared = true;  ///< plans for this kind were compared with a published or measured run
@@ -36,8 +36,9 @@ struct Machine {
   double peak(Precision precision) const;
 };
 
-/// Kinds of GPU, from NVIDIA's data sheets: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3, B200 SXM; dense
-/// rates without sparsity. `link` is the rate that NCCL's collectives reach over NVLink, about 0.8 of one direction.
+/// Kinds of GPU, from data sheets: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3, B200 SXM of NVIDIA, and
+/// one of the two GPUs of an MI250X, MI300A and MI300X of AMD; dense rates without sparsity. `link` is the rate that
+/// collectives reach over the links of a node, about 0.8 of one direction.
 std::span<const Machine> gpu_kinds();
 
 /// Returns the kind called `name`, or null if there is none.

@@ -39,7 +39,7 @@ struct CudaBlock {
   MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
 
   /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
-  MYLOS_BLOCK_FUNCTION float exp2(float x) const { return cuda::exp2(x); }
+  MYLOS_BLOCK_FUNCTION float exp2(float x) const { return gpu::exp2(x); }
 };
 
 /// A block on devices of compute capability 8.0 or later.

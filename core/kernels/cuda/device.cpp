@@ -1,15 +1,12 @@
 #include "core/device.hpp"
 
 #include "core/base/error.hpp"
-#include "core/kernels/cuda/device_obstacle.hpp"
-#include "core/kernels/cuda/driver.hpp"
+#include "core/gpu_runtime.hpp"
+#include "core/kernels/cuda/device_description.hpp"
 
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <span>
 
 namespace mylos {
 namespace {
@@ -24,28 +21,16 @@ void fail_where(const std::string& obstacle) {
 
 /// Returns the number of devices. Errors: as for usable_devices.
 int count_devices() {
-  DeviceSearch search{.has_driver = cuda::has_driver(),
-                      .needed_version = CUDART_VERSION,
-                      .visible = std::getenv("CUDA_VISIBLE_DEVICES")};
+  DeviceSearch search = gpu::begin_search();
   cudaError_t error = cudaSuccess;
   if (search.has_driver) {
     error = cudaGetDeviceCount(&search.devices);
     search.driver_serves = error != cudaErrorInsufficientDriver;
   }
-  if (!search.driver_serves) check(cudaDriverGetVersion(&search.driver_version), "the version of the NVIDIA driver");
+  if (!search.driver_serves) check(cudaDriverGetVersion(&search.driver_version), "the version of the driver");
   if (error == cudaSuccess || error == cudaErrorNoDevice || !search.driver_serves) fail_where(search_obstacle(search));
   check(error, "counting GPUs");
   return search.devices;
-}
-
-DeviceInfo describe(int index) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is");
-  std::string id;
-  for (const char byte : std::span(properties.uuid.bytes))
-    id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return {properties.name, id, 10 * properties.major + properties.minor, properties.totalGlobalMem,
-          static_cast<std::size_t>(index)};
 }
 
 std::shared_ptr<void> make_event(unsigned flags) {
@@ -104,12 +89,10 @@ __global__ void read_arguments(KernelArguments arguments, ArgumentValues* values
 std::vector<DeviceInfo> usable_devices() {
   std::vector<DeviceInfo> devices;
   const int count = count_devices();
-  for (int index = 0; index < count; ++index) devices.push_back(describe(index));
-  const std::string obstacle = architecture_obstacle(devices.front(), MYLOS_CUDA_ARCHITECTURE);
+  for (int index = 0; index < count; ++index) devices.push_back(gpu::describe(index));
+  const std::string obstacle = gpu::build_obstacle(devices.front());
   // An old device next to others may be there for a display only.
-  std::erase_if(devices, [](const DeviceInfo& device) {
-    return !architecture_obstacle(device, MYLOS_CUDA_ARCHITECTURE).empty();
-  });
+  std::erase_if(devices, [](const DeviceInfo& device) { return !gpu::build_obstacle(device).empty(); });
   if (devices.empty()) fail(obstacle);
   return devices;
 }
@@ -117,7 +100,7 @@ std::vector<DeviceInfo> usable_devices() {
 std::optional<DeviceInfo> device_in_use() {
   int index = 0;
   check(cudaGetDevice(&index), "asking which GPU is in use");
-  return describe(index);
+  return gpu::describe(index);
 }
 
 void check_kernel_arguments() {

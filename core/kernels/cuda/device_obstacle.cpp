@@ -4,11 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 namespace mylos {
 namespace {
 
-/// Formats 13000 as "13.0".
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+/// Formats 13000 of CUDA as "13.0", and 50221153 of HIP as "5.2".
+std::string version_text(const GpuVendor& vendor, int version) {
+  const bool is_cuda = vendor.name == nvidia.name;
+  return is_cuda ? fmt::format("{}.{}", version / 1000, version % 1000 / 10)
+                 : fmt::format("{}.{}", version / 10'000'000, version / 100'000 % 100);
+}
 
 std::string capability_text(int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); }
 
@@ -17,23 +23,34 @@ constexpr int ampere = 80;
 
 }  // namespace
 
+std::string shown_variables(std::initializer_list<const char*> names) {
+  std::string shown;
+  for (const char* const name : names) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) shown += fmt::format("{}{} is '{}'", shown.empty() ? " (" : ", ", name, value);
+  }
+  return shown.empty() ? shown : shown + ")";
+}
+
 std::string search_obstacle(const DeviceSearch& search) {
   if (!search.has_driver) {
-    return "this build computes on NVIDIA GPUs, and their driver (libcuda.so.1) is not on this machine; run it on a "
-           "node "
-           "with GPUs, or use a build for the CPU";
+    return fmt::format(
+        "this build computes on {} GPUs, and their driver ({}) is not on this machine; run it on a node with GPUs, or "
+        "use a build for the CPU",
+        search.vendor.name, search.vendor.driver);
   }
   if (!search.driver_serves) {
     return fmt::format(
-        "the NVIDIA driver here supports CUDA {}, but this build needs {}; ask for a newer driver, or build with an "
+        "the {0} driver here supports {1} {2}, but this build needs {3}; ask for a newer driver, or build with an "
         "older "
-        "CUDA toolkit",
-        version_text(search.driver_version), version_text(search.needed_version));
+        "{1} toolkit",
+        search.vendor.name, search.vendor.toolkit, version_text(search.vendor, search.driver_version),
+        version_text(search.vendor, search.needed_version));
   }
   if (search.devices > 0) return {};
   return fmt::format(
       "no GPU is visible here{}; ask the scheduler for one (--gpus-per-task=1), or use a build for the CPU",
-      search.visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES is '{}')", search.visible));
+      search.visible);
 }
 
 std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
@@ -45,7 +62,21 @@ std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
                      device.name, capability_text(device.capability), capability_text(built_for), remedy);
 }
 
+std::string architecture_obstacle(const DeviceInfo& device, std::string_view built_for) {
+  if (device.architecture == built_for) return {};
+  return fmt::format("GPU {} ({}) is a {}, but this build is for {}; build with the preset for it, or use another GPU",
+                     device.index, device.name, device.architecture, built_for);
+}
+
+std::string architecture_text(const DeviceInfo& device) {
+  return device.architecture.empty() ? "compute capability " + capability_text(device.capability) : device.architecture;
+}
+
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32) {
+  if (!device.architecture.empty()) {
+    return tf32 ? fmt::format("{}: GPUs of AMD are not asked for it ({}); leave it out", setting("tf32"), device.name)
+                : std::string();
+  }
   if (device.capability >= ampere) return {};
   const bool is_bfloat16 = precision == Precision::bfloat16;
   if (!is_bfloat16 && !tf32) return {};

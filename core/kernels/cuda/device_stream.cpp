@@ -1,5 +1,7 @@
 #include "core/kernels/cuda/device_stream.hpp"
 
+#include "core/gpu_runtime.hpp"
+
 #include <cstdint>
 
 namespace mylos::cuda {

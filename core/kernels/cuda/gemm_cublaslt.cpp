@@ -25,8 +25,15 @@
 /// 5e-4 from the exact one (by erf) that models here are trained with. cuBLASLt's matrices are column-major. A
 /// row-major C (M, N) is a column-major C^T (N, M) = op(B)^T op(A)^T, so B is passed first and the transpositions stay
 /// as they are.
+/// ROCm's hipBLASLt has the same functions: core/kernels/hip/cublasLt.h names them as cuBLASLt does.
 namespace mylos {
 namespace {
+
+#if defined(MYLOS_HIPBLASLT)
+constexpr const char* library_name = "hipBLASLt";
+#else
+constexpr const char* library_name = "cuBLASLt";
+#endif
 
 /// Workspace of the algorithms, as recommended by NVIDIA from compute capability 9.0 on.
 constexpr std::size_t workspace_size = std::size_t{32} << 20;
@@ -35,7 +42,8 @@ constexpr std::size_t workspace_size = std::size_t{32} << 20;
 constexpr std::size_t workspace_alignment = 256;
 
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail(fmt::format("cuBLASLt: {}: {}", what, cublasLtGetStatusString(status)));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(fmt::format("{}: {}: {}", library_name, what, cublasLtGetStatusString(status)));
 }
 
 template <class Descriptor, cublasStatus_t (*destroy)(Descriptor)>
@@ -58,7 +66,7 @@ cudaDataType_t data_type(Precision precision) {
     case Precision::float16:
       return CUDA_R_16F;
   }
-  fail("cuBLASLt: an element type without a name");
+  fail("a product with an element type without a name");
 }
 
 /// Describes a row-major (rows, columns) matrix as a column-major (columns, rows) one.
@@ -200,7 +208,7 @@ class CublasLtGemm : public GemmProvider {
       return apply_rest_of_epilogue(space, call, false);
     }
     if (call.input == Precision::float32) {
-      fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {} in float", call.m, call.n, call.k));
+      fail(fmt::format("{} has no algorithm for {} x {} x {} in float", library_name, call.m, call.n, call.k));
     }
     const GemmCall product = floats_.widen(space, call);
     multiply(space, product);
@@ -359,8 +367,23 @@ class CublasLtGemm : public GemmProvider {
   std::map<Key, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< by representative
 };
 
+#if defined(MYLOS_HIPBLASLT)
+/// Called when the program starts, for the reason that gemm_kokkos_kernels.cpp has.
+GemmProviderEntry hipblaslt_entry() {
+  return {.name = "hipblaslt",
+          .make = []() -> std::unique_ptr<GemmProvider> {
+            return std::make_unique<CublasLtGemm>("hipblaslt", CUBLAS_COMPUTE_32F);
+          },
+          .obstacle = hipblaslt::obstacle};
+}
+#endif
+
 }  // namespace
 
+#if defined(MYLOS_HIPBLASLT)
+extern const GemmProviderEntry hipblaslt_gemm;
+const GemmProviderEntry hipblaslt_gemm = hipblaslt_entry();
+#else
 extern const GemmProviderEntry cublaslt_gemm, cublaslt_tf32_gemm;
 const GemmProviderEntry cublaslt_gemm{"cublaslt", []() -> std::unique_ptr<GemmProvider> {
                                         return std::make_unique<CublasLtGemm>("cublaslt", CUBLAS_COMPUTE_32F);
@@ -371,5 +394,6 @@ const GemmProviderEntry cublaslt_tf32_gemm{"cublaslt-tf32",
                                                                                    CUBLAS_COMPUTE_32F_FAST_TF32);
                                            },
                                            true};
+#endif
 
 }  // namespace mylos

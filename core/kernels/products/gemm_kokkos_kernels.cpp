@@ -62,11 +62,15 @@ class KokkosKernelsGemm : public GemmProvider {
   FloatConvolution float_images_;
 };
 
+/// Called when the program starts: clang would compile a constant, and what it points to, for AMD GPUs as well.
+GemmProviderEntry kokkos_kernels_entry() {
+  return {"kokkos-kernels", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<KokkosKernelsGemm>(); }};
+}
+
 }  // namespace
 
 extern const GemmProviderEntry kokkos_kernels_gemm;
-const GemmProviderEntry kokkos_kernels_gemm{
-    "kokkos-kernels", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<KokkosKernelsGemm>(); }};
+const GemmProviderEntry kokkos_kernels_gemm = kokkos_kernels_entry();
 
 std::string_view KokkosKernelsGemm::name() const { return kokkos_kernels_gemm.name; }
 

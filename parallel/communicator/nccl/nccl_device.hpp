@@ -1,9 +1,7 @@
 #pragma once
 
-#include "core/device.hpp"
+#include "core/gpu_runtime.hpp"
 #include "parallel/communicator/exchanges/device_rank_sum.hpp"
-
-#include <cuda_runtime.h>
 
 #include <cstddef>
 #include <deque>

@@ -13,8 +13,8 @@ namespace {
 template <class Function>
 void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
   if (library.find(name, function)) return;
-  fail(fmt::format("{} has no {}: it is not NCCL, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file,
-                   name, nccl_remedy()));
+  fail(fmt::format("{} has no {}: it is not {}, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file, name,
+                   nccl_name, nccl_remedy()));
 }
 
 std::string one_line(const char* text) { return on_one_line(text == nullptr ? "" : text); }
@@ -24,7 +24,7 @@ std::string one_line(const char* text) { return on_one_line(text == nullptr ? ""
 NcclLibrary load_nccl(const char* file) {
   const SharedLibrary opened(file);
   if (!opened.obstacle().empty()) {
-    fail(fmt::format("NCCL cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}",
+    fail(fmt::format("{} cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}", nccl_name,
                      opened.obstacle(), nccl_remedy()));
   }
   NcclLibrary library;
@@ -38,14 +38,14 @@ NcclLibrary load_nccl(const char* file) {
 }
 
 const NcclLibrary& nccl_library() {
-  static const NcclLibrary library = load_nccl("libnccl.so.2");
+  static const NcclLibrary library = load_nccl(nccl_file);
   return library;
 }
 
 void check_nccl(const NcclLibrary& library, ncclResult_t result, ncclComm_t communicator, std::string_view what) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const std::string more = one_line(library.get_last_error(communicator));
-  fail(fmt::format("NCCL: {}: {}{}; NCCL_DEBUG=INFO in the environment says more", what,
+  fail(fmt::format("{}: {}: {}{}; NCCL_DEBUG=INFO in the environment says more", nccl_name, what,
                    one_line(library.get_error_string(result)), more.empty() ? "" : fmt::format(" ({})", more)));
 }
 

@@ -1,11 +1,24 @@
 #pragma once
 
+#include "core/gpu_runtime.hpp"
+
+#if defined(KOKKOS_ENABLE_HIP)
+#include <rccl/rccl.h>
+#else
 #include <nccl.h>
+#endif
 
 #include <string>
 #include <string_view>
 
 namespace mylos::parallel {
+
+/// What the vendor of this build's GPUs calls the library, and its file. RCCL has NCCL's functions and versions.
+#if defined(KOKKOS_ENABLE_HIP)
+inline constexpr const char *nccl_name = "RCCL", *nccl_file = "librccl.so.1";
+#else
+inline constexpr const char *nccl_name = "NCCL", *nccl_file = "libnccl.so.2";
+#endif
 
 /// The NCCL functions used here, with their names in NcclLibrary.
 #define MYLOS_NCCL_FUNCTIONS(X)                  \
@@ -39,7 +52,7 @@ struct NcclLibrary {
 /// if the file is missing, lacks a function, or has another major version than the header used in this build.
 NcclLibrary load_nccl(const char* file);
 
-/// Returns libnccl.so.2, loaded once per process. Errors: see load_nccl; thrown on each call.
+/// Returns nccl_file, loaded once per process. Errors: see load_nccl; thrown on each call.
 const NcclLibrary& nccl_library();
 
 /// Throws std::runtime_error with `what` and NCCL's error text, unless `result` is ncclSuccess or ncclInProgress.

@@ -21,6 +21,12 @@ using namespace tests;
 using stand_in::CublasLtState;
 using ::testing::HasSubstr;
 
+#if defined(MYLOS_HIPBLASLT)
+constexpr const char *provider = "hipblaslt", *launch_error = "hipBLASLt: a product: execution failed";
+#else
+constexpr const char *provider = "cublaslt", *launch_error = "cuBLASLt: a product: an error of the stand-in";
+#endif
+
 constexpr std::size_t m = 33, n = 64, k = 72;
 
 /// A way in which cuBLASLt may fail with an epilogue.
@@ -90,7 +96,7 @@ struct Products {
 
 TEST_F(CublasLt, EpiloguesAreFused) {
   const Products products;
-  const Gemm gemm("cublaslt");
+  const Gemm gemm(provider);
   for (const EpilogueKind kind : {EpilogueKind::bias, EpilogueKind::bias_gelu}) {
     expect_near(products.forward(space_, gemm, kind), products.expected(kind), 1e-5, "forward");
   }
@@ -118,7 +124,7 @@ TEST_F(CublasLt, AnEpilogueThatFailsIsLeftToAKernelAndNotTriedAgain) {
     SCOPED_TRACE(fault.name);
     state_ = {};
     {
-      const Gemm gemm("cublaslt");
+      const Gemm gemm(provider);
       fault.inject(state_);
       expect_results_without_epilogues(fault, gemm, state_);
     }
@@ -129,17 +135,16 @@ TEST_F(CublasLt, AnEpilogueThatFailsIsLeftToAKernelAndNotTriedAgain) {
 
 TEST_F(CublasLt, AProductThatFailsWithoutAnEpilogueIsAnError) {
   const Products products;
-  const Gemm gemm("cublaslt");
+  const Gemm gemm(provider);
   state_.fused_launch = state_.plain_launch = CUBLAS_STATUS_EXECUTION_FAILED;
-  EXPECT_THAT(error_of([&] { products.forward(space_, gemm, EpilogueKind::bias); }),
-              HasSubstr("cuBLASLt: a product: an error of the stand-in"));
+  EXPECT_THAT(error_of([&] { products.forward(space_, gemm, EpilogueKind::bias); }), HasSubstr(launch_error));
 }
 
 TEST_F(CublasLt, AKernelSumsFewColumns) {
   const Values values = random_values(n * 2, 3);
   const Matrix<float> narrow = device_matrix<float>(values, n, 2), c("test::c", 2, 2);
   const Vector<float> sums("test::sums", 2), workspace("test::workspace", column_sum_workspace(n, 2));
-  Gemm("cublaslt").multiply_and_sum<float>(space_, narrow, narrow, 0.0f, c, sums, workspace);
+  Gemm(provider).multiply_and_sum<float>(space_, narrow, narrow, 0.0f, c, sums, workspace);
   Values expected(2, 0.0);
   for (std::size_t i = 0; i < values.size(); ++i) expected[i % 2] += values[i];
   expect_near(host_values(sums), expected, 1e-5, "column sums");
@@ -152,8 +157,8 @@ TEST_F(CublasLt, ABiasThatIsNotAlignedIsAddedByAKernel) {
   const Vector<float> shifted("test::shifted", n + 1);
   products.added = slice(shifted, 1, n + 1);
   Kokkos::deep_copy(products.added, device_vector<float>(products.bias));
-  expect_near(products.forward(space_, Gemm("cublaslt"), EpilogueKind::bias), products.expected(EpilogueKind::bias),
-              1e-5, "bias");
+  expect_near(products.forward(space_, Gemm(provider), EpilogueKind::bias), products.expected(EpilogueKind::bias), 1e-5,
+              "bias");
   EXPECT_EQ(state_.fused, 0u);
   EXPECT_EQ(state_.plain, 1u);
 }

@@ -236,11 +236,17 @@ TEST_F(RunPlan, MpiNeedsHostMemoryOnGpusOnly) {
 
 TEST(GpuKinds, SayWhichWereNeverCompared) {
   EXPECT_TRUE(find_gpu_kind("a100-80")->is_compared);
-  for (const char* kind : {"gh200", "b200"}) {
+  for (const char* kind : {"gh200", "b200", "mi250x", "mi300a", "mi300x"}) {
     ASSERT_NE(find_gpu_kind(kind), nullptr) << kind;
     EXPECT_FALSE(find_gpu_kind(kind)->is_compared) << kind;
     EXPECT_GT(find_gpu_kind(kind)->peak(Precision::bfloat16), 0.0) << kind;
   }
+}
+
+TEST(GpuKinds, KnowHowManyOfAmdANodeHas) {
+  EXPECT_EQ(find_gpu_kind("mi250x")->of_node, 8u) << "two GPUs of each MI250X";
+  EXPECT_EQ(find_gpu_kind("mi300a")->of_node, 4u);
+  EXPECT_EQ(find_gpu_kind("mi250x")->capability, 0) << "which has no compute capability, so attention is portable";
 }
 
 TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {

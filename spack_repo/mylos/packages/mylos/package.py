@@ -4,13 +4,14 @@ import pathlib
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.builtin.build_systems.rocm import ROCmPackage
 
 from spack.package import *
 
 
-class Mylos(CMakePackage, CudaPackage):
+class Mylos(CMakePackage, CudaPackage, ROCmPackage):
     """A training engine for transformers in C++20 on Kokkos: fine-tunes BERT on question
-    answering, on CPUs or NVIDIA GPUs, in one process or on many ranks of MPI."""
+    answering, on CPUs or GPUs, in one process or on many ranks of MPI."""
 
     # The tree that contains this recipe. Environments build it in place (their develop
     # section). Without an environment, Spack clones its branch main.
@@ -22,6 +23,8 @@ class Mylos(CMakePackage, CudaPackage):
 
     # The architectures that have been compiled for: V100, A100, H100 and H200.
     architectures = ("70", "80", "90")
+    # MI250X; MI300A and MI300X. No such GPU has run it.
+    rocm_architectures = ("90a", "942")
 
     variant(
         "openmp", default=True, description="Threads on the host through Kokkos' OpenMP backend"
@@ -30,15 +33,16 @@ class Mylos(CMakePackage, CudaPackage):
     variant(
         "onednn",
         default=True,
-        when="~cuda",
+        when="~cuda ~rocm",
         description="oneDNN as a provider of matrix products on the host",
     )
-    variant(
-        "nccl",
-        default=True,
-        when="+cuda +mpi",
-        description="Device arrays of several ranks through NCCL",
-    )
+    for gpus in ("+cuda", "+rocm"):
+        variant(
+            "nccl",
+            default=True,
+            when=f"{gpus} +mpi",
+            description="Device arrays of several ranks through NCCL, with ROCm through RCCL",
+        )
     for arch in ("80", "90"):
         variant(
             "cudnn",
@@ -67,6 +71,25 @@ class Mylos(CMakePackage, CudaPackage):
                 when=f"cuda_arch={arch}",
                 msg="+cuda wants cuda_arch=70 (V100), 80 (A100) or 90 (H100)",
             )
+
+    # Likewise.
+    variant(
+        "amdgpu_target",
+        default="none",
+        values=("none",) + ROCmPackage.amdgpu_targets,
+        multi=False,
+        sticky=True,
+        when="+rocm",
+        description="Architecture of the GPUs: gfx90a (MI250X) or gfx942 (MI300A, MI300X)",
+    )
+    for target in ("none",) + ROCmPackage.amdgpu_targets:
+        if target[3:] not in rocm_architectures:
+            conflicts(
+                "+rocm",
+                when=f"amdgpu_target={target}",
+                msg="+rocm wants amdgpu_target=gfx90a (MI250X) or gfx942 (MI300A, MI300X)",
+            )
+    conflicts("+cuda", when="+rocm", msg="a build computes on GPUs of one vendor")
 
     generator("ninja")
 
@@ -123,6 +146,16 @@ class Mylos(CMakePackage, CudaPackage):
         depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
         depends_on("kokkos+cuda")
         depends_on("kokkos-kernels+cuda+cublas+cusparse")
+    with when("+rocm"):
+        # For earlier ones Spack builds Kokkos with hipMallocAsync, whose memory GPUs cannot share.
+        depends_on("hip@7:")
+        depends_on("rccl", when="+nccl")
+        depends_on("kokkos+rocm")
+        depends_on("kokkos-kernels+rocm")
+    for arch in rocm_architectures:
+        for package in ("kokkos", "kokkos-kernels"):
+            target = f"amdgpu_target=gfx{arch}"
+            depends_on(f"{package} {target}", when=f"+rocm {target}")
     for arch in architectures:
         depends_on(f"kokkos cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
         depends_on(f"kokkos-kernels cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
@@ -133,6 +166,7 @@ class Mylos(CMakePackage, CudaPackage):
             self.define_from_variant("MYLOS_ENABLE_OPENMP", "openmp"),
             self.define_from_variant("MYLOS_ENABLE_MPI", "mpi"),
             self.define_from_variant("MYLOS_ENABLE_CUDA", "cuda"),
+            self.define_from_variant("MYLOS_ENABLE_HIP", "rocm"),
             # A variant that does not exist (when=) gives no flag, and the default of the CMake
             # option is not always off.
             self.define("MYLOS_ENABLE_ONEDNN", self.spec.satisfies("+onednn")),
@@ -148,6 +182,10 @@ class Mylos(CMakePackage, CudaPackage):
         ]
         if self.spec.satisfies("+cuda"):
             args.append(self.define_from_variant("MYLOS_CUDA_ARCHITECTURE", "cuda_arch"))
+        for arch in self.rocm_architectures:
+            if self.spec.satisfies(f"+rocm amdgpu_target=gfx{arch}"):
+                args.append(self.define("MYLOS_HIP_ARCHITECTURE", arch))
+                args.append(self.define("CMAKE_CXX_COMPILER", self.spec["hip"].hipcc))
         if self.spec.satisfies("+cudnn"):
             args.append(self.define("CUDNN_INCLUDE_DIR", self.spec["cudnn"].prefix.include))
             frontend = join_path(self.stage.source_path, "cudnn-frontend", "include")
@@ -166,7 +204,7 @@ class Mylos(CMakePackage, CudaPackage):
 
     def test_train(self):
         """trains the installed tiny model for four steps on the example questions, and asks it"""
-        if self.spec.satisfies("+cuda"):
+        if self.spec.satisfies("+cuda") or self.spec.satisfies("+rocm"):
             raise SkipTest("a machine that runs package tests need not have a GPU")
         examples = join_path(self.prefix.share.mylos, "examples")
         windows = ("--max-length", "128", "--doc-stride", "32")

@@ -114,10 +114,23 @@ using namespace mylos::stand_in;
 
 extern "C" {
 
+#if defined(MYLOS_HIPBLASLT)  // has other forms of three functions, and none of the last
+cublasStatus_t hipblasLtGetVersion(cublasLtHandle_t, int* version) {
+  *version = cublaslt_state().hip_version;
+  return CUBLAS_STATUS_SUCCESS;
+}
+#else
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "no error" : "an error of the stand-in";
 }
 size_t cublasLtGetVersion() { return 130000; }
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t*, cublasLtMatmulHeuristicResult_t* result) {
+  result->workspaceSize = 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
+#endif
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make(handle); }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy(handle); }
@@ -175,14 +188,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const bool is_fused = product->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   if (is_fused && cublaslt_state().fused_choice != CUBLAS_STATUS_SUCCESS) return cublaslt_state().fused_choice;
   *count = is_fused && !cublaslt_state().has_fused_algorithms ? 0 : 1;
-  *results = {.algo = {}, .workspaceSize = preference->workspace, .state = CUBLAS_STATUS_SUCCESS};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                       const cublasLtMatmulAlgo_t*, cublasLtMatmulHeuristicResult_t* result) {
-  result->workspaceSize = 0;
+  results->workspaceSize = preference->workspace;
+  results->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 

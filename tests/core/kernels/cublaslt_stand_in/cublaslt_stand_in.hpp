@@ -14,6 +14,7 @@ struct CublasLtState {
   bool has_fused_algorithms = true;                     ///< if not, such choices find none
   cublasStatus_t fused_launch = CUBLAS_STATUS_SUCCESS;  ///< returned by products with an epilogue
   cublasStatus_t plain_launch = CUBLAS_STATUS_SUCCESS;  ///< returned by products without
+  int hip_version = 1201;                               ///< of hipBLASLt: 0.12.1
 
   // seen by tests
   std::size_t fused = 0, plain = 0;  ///< launched with and without an epilogue, also if that failed

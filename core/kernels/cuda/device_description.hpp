@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/kernels/cuda/device_obstacle.hpp"
+
+/// What differs between vendors of GPUs in core/kernels/cuda/device.cpp: core/kernels/cuda and core/kernels/hip have a
+/// device_description.cpp each.
+namespace mylos::gpu {
+
+/// Returns what a search for devices knows before it asks the vendor's runtime library.
+DeviceSearch begin_search();
+
+/// Returns the properties of a device. Errors: std::runtime_error.
+DeviceInfo describe(int index);
+
+/// Returns why kernels of this build do not run on a device; empty if they do.
+std::string build_obstacle(const DeviceInfo& device);
+
+}  // namespace mylos::gpu

@@ -1,0 +1,49 @@
+#include "core/kernels/cuda/device_description.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+#include <hip/hip_runtime.h>
+
+#include <filesystem>
+#include <span>
+
+namespace mylos::gpu {
+namespace {
+
+void check(hipError_t error) {
+  if (error != hipSuccess) fail(fmt::format("asking a GPU what it is: {}", hipGetErrorString(error)));
+}
+
+}  // namespace
+
+DeviceSearch begin_search() {
+  std::error_code ignored;
+  return {.vendor = amd,
+          .has_driver = std::filesystem::exists(amd.driver, ignored),
+          .needed_version = HIP_VERSION,
+          .visible = shown_variables({"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})};
+}
+
+DeviceInfo describe(int index) {
+  hipDeviceProp_t properties{};
+  check(hipGetDeviceProperties(&properties, index));
+  hipUUID uuid{};
+  check(hipDeviceGetUuid(&uuid, index));
+  // Partitions of one GPU may share its identifier, but not its address.
+  std::string id =
+      fmt::format("{:04x}:{:02x}:{:02x}-", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+  for (const char byte : std::span(uuid.bytes)) id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  const std::string name = properties.gcnArchName;  // "gfx90a:sramecc+:xnack-"
+  return {.name = properties.name,
+          .id = id,
+          .memory = properties.totalGlobalMem,
+          .index = static_cast<std::size_t>(index),
+          .architecture = name.substr(0, name.find(':'))};
+}
+
+std::string build_obstacle(const DeviceInfo& device) {
+  return architecture_obstacle(device, fmt::format("gfx{:x}", MYLOS_HIP_ARCHITECTURE));
+}
+
+}  // namespace mylos::gpu
