@@ -5,6 +5,7 @@
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "app/runs/evaluation_directory.hpp"
+#include "core/base/error.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "train/engine/loop/evaluator.hpp"
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -49,6 +51,11 @@ int run_eval(const Arguments& configured) {
   choose_attention(*parallel::make_self_communicator(), arguments.run, *task, log_line);
   train::Evaluator evaluator(*task, engine.precision, engine.gemm);
   const train::Metrics metrics = evaluator.evaluate();
+  const double* loss = train::find_metric(metrics, "validation_loss");
+  ensure(loss == nullptr || std::isfinite(*loss),
+         fmt::format("{}: the model's outputs are not finite: its weights are damaged, its training diverged, or "
+                     "--precision {} cannot hold them",
+                     arguments.model, to_string(engine.precision)));
   results.begin(record_of(arguments));
   task->write_results(engine.output);
   log_line(prediction_line(task->evaluated(), evaluator.prediction_seconds(), metrics));

@@ -148,6 +148,12 @@ path resolve_model(const FileReader& files, const std::string& model, bool check
   return resolve_name(files, model, checks_sums);
 }
 
+std::string hub_name(const std::string& model) {
+  std::error_code unreadable;  // reported by resolve_model
+  const bool is_name = model.find('/') != std::string::npos && data::is_model_name(model);
+  return is_name && !std::filesystem::is_directory(model, unreadable) ? model : std::string();
+}
+
 NamedModel read_named_model(const std::string& name, BodyOutput output) {
   if (const data::KnownModel* known = find_known_model(name, output)) {
     return {std::string(known->name), std::string(known->fetched), {}, *known};

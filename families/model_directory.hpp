@@ -22,6 +22,9 @@ std::filesystem::path adapter_directory(const std::filesystem::path& directory);
 /// model.
 std::filesystem::path resolve_model(const FileReader& files, const std::string& model, bool checks_sums = true);
 
+/// Returns `model` if it is the hub's name of a model, owner/name, and no directory; otherwise an empty text.
+std::string hub_name(const std::string& model);
+
 /// A model whose sizes a command needs, and not its weights.
 struct NamedModel {
   std::string name;                 ///< of the built-in sizes, else as the user called it

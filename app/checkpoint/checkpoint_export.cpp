@@ -10,6 +10,7 @@
 #include "families/model_directory.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/task_kinds.hpp"
+#include "train/engine/loop/run_checkpoints.hpp"
 #include "train/engine/models/model_export.hpp"
 
 #include <fmt/format.h>
@@ -134,7 +135,11 @@ tasks::RunConfig recorded_run(Arguments arguments, const tasks::TaskKind& kind, 
     tasks::RunConfig& run = arguments.run;
     run.engine.precision = parse_precision(record.text("precision")).value_or(run.engine.precision);
   }
-  if (configuration.is_object()) take_settings("checkpoint/export", Json(configuration), file.string(), arguments);
+  if (configuration.is_object()) {
+    take_settings("checkpoint/export", Json(configuration), file.string(), arguments);
+    const OrderedJson model = configuration.value("model", OrderedJson());
+    if (model.is_string()) arguments.run.task.adapters.base = families::hub_name(model.get<std::string>());
+  }
   return arguments.run;
 }
 
@@ -154,12 +159,25 @@ void write_merged(const tasks::TaskKind& kind, const tasks::TrainedModel& traine
   if (adapters.rank == 0 && adapters.directory.empty()) {
     throw UsageError("--merge: the run has no adapters, so all its weights are exported; leave it out");
   }
-  const StagedDirectory staged((fs::absolute(output) / "").lexically_normal().parent_path().concat("-adapter"));
+  const fs::path beside = (fs::absolute(output) / "").lexically_normal().parent_path().concat("-adapter");
+  remove_abandoned(beside);
+  const StagedDirectory staged(beside);
   adapters = {};
   adapters.directory = staged.path() / "adapter";
   run.task.model = trained.model;
   write(adapters.directory);
   kind.merge(run, output, log_line);
+}
+
+/// Errors: the weights in `directory` are not those that the adapters in the checkpoint were trained with.
+void check_base(const tasks::ExportedModel& exported, const parallel::CheckpointRecord& record, const fs::path& file,
+                const fs::path& directory) {
+  constexpr const char* member = train::AdaptedModel::checksum_member;
+  if (!exported.base_checksum || !record.has(member) || record.integer(member) == *exported.base_checksum) return;
+  fail(
+      fmt::format("{}: its adapters belong to the model in {}, and the weights in {} are others; give that model with "
+                  "--model",
+                  file.string(), record.text(train::AdaptedModel::directory_member), directory.string()));
 }
 
 }  // namespace
@@ -174,8 +192,10 @@ int export_checkpoint(const Arguments& arguments) {
   const tasks::TaskKind& kind = kind_in(directory);
   const tasks::TrainedModel trained{.model = directory,
                                     .run = recorded_run(arguments, kind, path, index.record, configuration),
-                                    .resolved = recorded_resolved(configuration)};
+                                    .resolved = recorded_resolved(configuration),
+                                    .checks_base = arguments.checkpoint->merges};
   const tasks::ExportedModel model = kind.export_model(trained);
+  check_base(model, index.record, path, directory);
   const std::vector<SavedTensor> tensors = exported_tensors(index, model, directory, path);
   check_new_directory(output);
   const auto write = [&](const fs::path& target) {

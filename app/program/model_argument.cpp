@@ -7,6 +7,7 @@
 #include "core/base/files/json.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "data/huggingface/adapter_config.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -98,7 +99,6 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
   fs::path& model = arguments.run.task.model;
   model = arguments.task->trains_by_name(arguments.model) ? fs::path(arguments.model)
                                                           : families::resolve_model(files, arguments.model, is_first);
-  std::error_code unreadable;  // reported by resolve_model
   fs::path& adapter = arguments.run.task.adapters.directory;
   if (const fs::path own = families::adapter_directory(arguments.model); !own.empty()) {
     for (const char* other : {"adapter", "lora-rank", "freeze"}) {
@@ -110,10 +110,10 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
                       arguments.model, other));
     }
     adapter = own;
-    arguments.model = model.string();  // run.json names both
-  } else if (!fs::is_directory(arguments.model, unreadable) && arguments.model.find('/') != std::string::npos) {
-    arguments.run.task.adapters.base = arguments.model;  // by which others find it too
+    arguments.model = families::hub_name(data::read_adapter_config(files, own, [](const std::string&) {}).base);
+    if (arguments.model.empty()) arguments.model = model.string();  // run.json names both
   }
+  arguments.run.task.adapters.base = families::hub_name(arguments.model);  // by which others find it too
   if (!check_task(files, arguments, model)) families::check_model_family(files, model);
   arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);
 }

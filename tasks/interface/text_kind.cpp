@@ -5,11 +5,14 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/model_directory.hpp"
+#include "train/engine/models/initial_parameters.hpp"
 #include "train/engine/models/model_export.hpp"
 #include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -30,6 +33,19 @@ std::filesystem::path fetched_directory(const families::NamedModel& model, const
                     "with: mylos fetch {}; or leave out --data",
                     data.string(), model.name, model.fetched));
   }
+}
+
+/// Returns the checksum of what an adapted network reads from its base.
+std::uint64_t base_checksum(const ParameterTable& table, const data::PretrainedModel& base,
+                            const families::TextModel& model) {
+  std::vector<data::TensorSpec> frozen;
+  for (const ParameterTensor& tensor : table.tensors()) {
+    if (!tensor.group.trainable) frozen.push_back({tensor.name, tensor.shape});
+  }
+  return train::adapted_checksum(table, [&](const train::TensorWriter& write) {
+    base.read_weights(FileReader(), frozen, model.naming,
+                      [&](std::size_t row, const data::TensorReader& read) { write(frozen[row].name, read); });
+  });
 }
 
 TaskTraits with_input(TaskTraits traits, const TextHead& head) {
@@ -79,6 +95,9 @@ void TextKind::merge(const RunConfig& run, const std::filesystem::path& output, 
       train::for_each_piece(tensor.size, [&](std::size_t first, std::size_t count) {
         values.resize(count);
         read(first, values);
+        ensure(std::ranges::all_of(values, [](float value) { return std::isfinite(value); }),
+               fmt::format("{} is not finite with the adapter in {}; use another checkpoint of its run", name,
+                           run.task.adapters.directory.string()));
         take(tensor, first, values);
       });
     });
@@ -95,8 +114,11 @@ ExportedModel TextKind::export_model(const TrainedModel& trained) const {
   if (const RunAdapter adapter(FileReader(), run, model, text_.head.adapters, [](const std::string&) {});
       adapter.exists()) {
     adapter.adapt(*network);
-    auto exporter = std::make_unique<AdapterExporter>(adapter.config(), network->table());
-    return {std::move(network), std::move(exporter)};
+    ExportedModel exported{std::move(network), {}};
+    const ParameterTable& table = exported.network->table();
+    exported.exporter = std::make_unique<AdapterExporter>(adapter.config(), table);
+    if (trained.checks_base) exported.base_checksum = base_checksum(table, pretrained, model);
+    return exported;
   }
   auto exporter = pretrained_exporter(FileReader(), run, pretrained, text_.head.architecture);
   exporter->take_tensors(network->table());

@@ -370,6 +370,14 @@ TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   train_adapters();
   EXPECT_EQ(read_json(run_ / "best" / "adapter_config.json")["base_model_name_or_path"], "owner/name");
   EXPECT_EQ(scores(run_), scores(base_, {"--adapter", run_ / "best"}));
+  const auto base_in = [](const fs::path& adapter) {
+    return read_json(adapter / "adapter_config.json")["base_model_name_or_path"];
+  };
+  EXPECT_EQ(run_mylos({"checkpoint", "export", run_, "--output", directory_ / "exported"}).exit_code, 0);
+  EXPECT_EQ(base_in(directory_ / "exported"), "owner/name");
+  base_ = run_;
+  EXPECT_EQ(run_mylos(train_words(directory_ / "on", {"--steps", "1"})).exit_code, 0);
+  EXPECT_EQ(base_in(directory_ / "on" / "best"), "owner/name");
 }
 
 /// Also on two ranks, which end.
@@ -411,6 +419,31 @@ TEST_F(LoraRuns, WriteNoMoreThanAdapters) {
   if (!run) GTEST_SKIP() << "this user may not mount a file system";
   EXPECT_EQ(run->exit_code, 0) << run->errors;
   expect_refused(*run_on_small_disk(disk, kibibytes, "\"$@\"", train_words(disk / "out", whole)), "are needed, but");
+}
+
+/// A checkpoint knows its base, and a sum that is not finite is no model. Leftovers of a killed export go.
+TEST_F(BadAdapters, AreNotMerged) {
+  const fs::path output = directory_ / "merged", other = directory_ / "other",
+                 killed = directory_ / "merged-adapter.partial-0123456789abcdef";
+  fs::copy(base_, other);
+  std::string bytes = read_file(other / "model.safetensors");
+  bytes[bytes.size() - 2] ^= 1;
+  write_file(other / "model.safetensors", bytes);
+  const Words merge = {"checkpoint", "export", run_, "--merge", "--output", output};
+  expect_refused(run_mylos(joined(merge, {"--model", other})), "its adapters belong to the model in " + base_.string() +
+                                                                   ", and the weights in " + other.string() +
+                                                                   " are others");
+  fs::create_directory(killed);
+  EXPECT_EQ(run_mylos(merge).exit_code, 0);
+  EXPECT_FALSE(fs::exists(killed));
+
+  bytes = read_file(adapter_ / "adapter_model.safetensors");
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\x7f", 4);
+  write_file(adapter_ / "adapter_model.safetensors", bytes);
+  expect_refused(run_mylos({"merge", "--model", adapter_, "--output", directory_ / "nan"}),
+                 "is not finite with the adapter in");
+  expect_refused(run_mylos({"eval", "--model", adapter_, "--data", dev_, "--output", directory_ / "scores"}),
+                 "the model's outputs are not finite");
 }
 
 TEST_F(BadAdapters, MergedOnAFullDisk) {

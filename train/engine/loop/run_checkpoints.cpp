@@ -52,7 +52,6 @@ Metrics parse_metrics(const std::string& text, const fs::path& file, std::string
 }
 
 constexpr const char* kept_member = "best_models";
-constexpr const char *adapted_member = "adapted_model", *adapted_checksum = "adapted_checksum";
 
 /// Returns [["500", 1.25], ...].
 std::string kept_json(std::span<const ScoredStep> kept) {
@@ -379,8 +378,8 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set(parallel::save_number, saves_);
   record.set("configuration", description_);
   if (!adapted_.directory.empty()) {
-    record.set(adapted_member, adapted_.directory);
-    record.set(adapted_checksum, adapted_.checksum);
+    record.set(AdaptedModel::directory_member, adapted_.directory);
+    record.set(AdaptedModel::checksum_member, adapted_.checksum);
   }
   return record;
 }
@@ -400,11 +399,12 @@ LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const
 
 /// A checkpoint of adapters has none of the values of the model, which must still be those that it was made with.
 void RunCheckpoints::check_adapted(const CheckpointRecord& record) const {
-  if (!record.has(adapted_member) || record.integer(adapted_checksum) == adapted_.checksum) return;
+  if (!record.has(AdaptedModel::directory_member) || record.integer(AdaptedModel::checksum_member) == adapted_.checksum)
+    return;
   fail(fmt::format(
       "{}: its adapters belong to the model in {}, and the weights in {} or the settings of the adapters are "
       "others; restore them, or start over with {}",
-      config_.checkpoints.resume.string(), record.text(adapted_member), adapted_.directory,
+      config_.checkpoints.resume.string(), record.text(AdaptedModel::directory_member), adapted_.directory,
       setting("resume", "never")));
 }
 

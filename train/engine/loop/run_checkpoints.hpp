@@ -46,6 +46,8 @@ struct SavedParts {
 
 /// The model whose adapters a run trains, and whose values its checkpoints do not have.
 struct AdaptedModel {
+  static constexpr const char *directory_member = "adapted_model", *checksum_member = "adapted_checksum";
+
   std::string directory = {};  ///< empty: the model itself is trained
   std::uint64_t checksum = 0;  ///< FilledParameters::adapted_checksum, over all ranks
 };

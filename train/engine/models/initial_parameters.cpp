@@ -112,6 +112,21 @@ void initialize_others(std::span<const ParameterTensor> tensors, const std::set<
 
 }  // namespace
 
+std::uint64_t adapted_checksum(const ParameterTable& table, const std::function<void(const TensorWriter&)>& read) {
+  std::uint64_t sum = checksum_of_rules(table);
+  std::vector<float> values;
+  read(TensorWriter([&](const std::string& name, const ValueReader& reader) {
+    const std::size_t tensor = table.find(name);
+    if (table.tensor(tensor).group.trainable) return;
+    for_each_piece(table.tensor(tensor).size, [&](std::size_t first, std::size_t count) {
+      values.resize(count);
+      reader(first, values);
+      sum += checksum_of(tensor, first, values);
+    });
+  }));
+  return sum;
+}
+
 FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) {
   constexpr std::size_t largest_index = std::size_t{64} << 20;
   FileCopies copies;

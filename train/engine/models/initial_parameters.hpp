@@ -7,6 +7,7 @@
 #include "train/engine/task.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,10 @@ struct FilledParameters {
   /// itself is trained.
   std::uint64_t adapted_checksum = 0;
 };
+
+/// Returns FilledParameters::adapted_checksum of the network whose table this is, over all ranks. `read` passes tensors
+/// to its argument; those that are trained do not count.
+std::uint64_t adapted_checksum(const ParameterTable& table, const std::function<void(const TensorWriter&)>& read);
 
 /// Returns copies of what the first rank reads in Task::read_weight_headers. With them, fill_parameters opens only
 /// files whose values this rank reads. Empty if there is one rank. Collective. Errors: those of the task, thrown on
