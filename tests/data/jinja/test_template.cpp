@@ -160,6 +160,7 @@ TEST(Template, EndsOnHostileTemplates) {
   EXPECT_EQ(render("{% set n = namespace(x=1) %}{% set n.n = n %}{{ n.n.x }}"), "1");
   EXPECT_THAT(template_error("{{ 'ab' * 99999999 }}"), HasSubstr("a value is larger than"));
   EXPECT_THAT(template_error("{{ 'ab' * 9223372036854775807 }}"), HasSubstr("a value is larger than"));
+  EXPECT_THAT(template_error("{{ 'x' * 10000000000 }}"), HasSubstr("a value is larger than"));
   EXPECT_EQ(render("{{ '' * 9223372036854775807 }}"), "");
   EXPECT_THAT(template_error("{{ ('a' * 99999)|replace('a', 'b' * 9999) }}"), HasSubstr("takes too many steps"));
   EXPECT_THAT(template_error("{{ ('\n' * 999999)|indent(100, true, true) }}"), HasSubstr("a value is larger than"));
