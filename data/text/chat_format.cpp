@@ -31,7 +31,8 @@ const Json* find_template(const Json& config, const JsonLocation& location) {
   if (held == nullptr || held->is_null()) return nullptr;
   if (held->is_string()) return held;
   const JsonLocation list(location, "chat_template");
-  for (std::size_t i = 0; i < as_list(*held, list).size(); ++i) {
+  if (!held->is_array()) list.fail(fmt::format("expected string or list, found {}", held->type_name()));
+  for (std::size_t i = 0; i < held->size(); ++i) {
     const JsonLocation item(list, i);
     if (string_member((*held)[i], "name", item) == "default") return &member((*held)[i], "template", item);
   }

@@ -130,6 +130,7 @@ TEST(Template, NamesTheLineOfAnError) {
             "chat.jinja, line 3: an undefined value has no member 'y'");
   EXPECT_EQ(template_error("\n{{ raise_exception('no ' ~ x) }}", R"({"x": "tools"})"),
             "chat.jinja, line 2: the template raises: no tools");
+  EXPECT_EQ(template_error("\n{{ f() }}"), "chat.jinja, line 2: 'f' is no macro or function");
   EXPECT_EQ(template_error("{% if 1 %}"), "chat.jinja, line 1: the block has no 'endif'");
   EXPECT_EQ(template_error("\n{{ [x] }}"), "chat.jinja, line 2: a list or dict cannot hold an undefined value");
 }

@@ -131,7 +131,7 @@ TEST_F(SmallChats, ComeFromAFileOrTheConfiguration) {
   EXPECT_THAT(tests::error_of([&] { text(R"({"chat_template": "a\n{% b %}"})"); }),
               EndsWith("tokenizer_config.json: chat_template, line 2: the tag 'b' is not supported"));
   EXPECT_THAT(tests::error_of([&] { text(R"({"chat_template": 5})"); }),
-              EndsWith("tokenizer_config.json: chat_template: expected list, found number"));
+              EndsWith("tokenizer_config.json: chat_template: expected string or list, found number"));
   EXPECT_THAT(tests::error_of([&] { text("{}"); }), HasSubstr("has no chat_template"));
   tests::write_file(directory_ / "chat_template.jinja", "from the file");
   EXPECT_EQ(text(R"({"chat_template": "from the configuration"})"), "from the file");
