@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files/file_reader.hpp"
 #include "core/base/files/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 
 namespace mylos::data {
@@ -114,7 +115,17 @@ std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(con
   std::vector<ByteRange> spans;
   for (std::size_t i = first; i < messages.size(); ++i) {
     if (messages[i]["role"] != "assistant") continue;
-    const std::string before = render(beginning(i), row, true).text, after = render(beginning(i + 1), row, false).text;
+    std::string before;
+    try {
+      before = render(beginning(i), row, true).text;
+    } catch (const std::runtime_error&) {
+      if (i > 0) throw;
+      fail(
+          fmt::format("the conversation begins with the assistant, and the template needs a message before that; add a "
+                      "user message, or use {}",
+                      setting("loss-on", "all")));
+    }
+    const std::string after = render(beginning(i + 1), row, false).text;
     if (!after.starts_with(before) || !whole.starts_with(after)) {
       fail(
           fmt::format("what the template writes of messages[{}] does not follow the messages before it with the "

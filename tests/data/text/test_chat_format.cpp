@@ -117,6 +117,18 @@ TEST_F(SmallChats, RefuseTemplatesWhoseTurnsDoNotFollowEachOther) {
               EndsWith("or changes with those after it; put it into a generation block"));
 }
 
+TEST_F(SmallChats, MayBeginWithTheAssistantIfTheTemplateAllowsIt) {
+  const std::string row = R"({"messages": [{"role": "assistant", "content": "b"}]})";
+  EXPECT_EQ(marked(plain_, row), "a:[b;]\n");
+  const std::string asks = "{{ messages[0].role }}" + std::string(plain_);
+  EXPECT_THAT(error(asks, row),
+              EndsWith("F, line 1: messages: the conversation begins with the assistant, and the template needs a "
+                       "message before that; add a user message, or use `loss-on all`"));
+  EXPECT_EQ(marked(asks, row, LossOn::all), "[assistanta:b;\n]");
+  EXPECT_THAT(error("{{ messages[0].role }}{{ messages[2].role if messages|length == 1 }}"),
+              EndsWith("line 1: an undefined value has no member 'role'"));
+}
+
 TEST_F(SmallChats, ComeFromAFileOrTheConfiguration) {
   const auto text = [&](const std::string& config) {
     tests::write_file(directory_ / "tokenizer_config.json", config);
