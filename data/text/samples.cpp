@@ -73,8 +73,9 @@ class SampleBuilder {
                        count_of(documents, "document")));
     }
     if (set_.size() == 0 && set_.counts.unsupervised_samples > 0) {
-      fail(fmt::format("{}: no sample has a supervised token among its first {}", path_.string(),
-                       count_of(options_.max_length, "token")));
+      fail(fmt::format("{}: no sample has a supervised token among its first {}{}", path_.string(),
+                       count_of(options_.max_length, "token"),
+                       set_.counts.long_documents > 0 ? "; raise " + setting("max-length") : ""));
     }
     if (set_.size() == 0) {
       fail(fmt::format("{}: no document has two tokens, and a single one predicts nothing", path_.string()));

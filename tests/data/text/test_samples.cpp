@@ -68,6 +68,8 @@ TEST_F(Samples, OfLabelsAreCutAndKeepWhatIsSupervised) {
   options_.long_documents.reset();
   EXPECT_EQ(error("a.jsonl", "{\"input_ids\": [3, 4], \"labels\": [3, -100]}"),
             "F: no sample has a supervised token among its first 4 tokens");
+  EXPECT_EQ(error("a.jsonl", "{\"input_ids\": [3, 4, 3, 4, 3], \"labels\": [3, -100, -100, -100, 3]}"),
+            "F: no sample has a supervised token among its first 4 tokens; raise `max-length`");
 }
 
 TEST_F(Samples, OfCompletionsHaveBosAndASupervisedEnd) {
