@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <span>
 #include <utility>
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/file_reader.hpp"
 #include "core/base/files/json.hpp"
@@ -82,13 +84,16 @@ ChatFormat::ChatFormat(const std::filesystem::path& directory) : directory_(dire
     special_tokens_.emplace_back(key, jinja::from_json(text.get<std::string>()));
     if (key == "eos_token") end_text_ = text.get<std::string>();
   }
+  const auto use = [&](const std::string& text, const std::string& from) {
+    template_ = std::make_unique<jinja::Template>(text, from);
+    checksum_ = crc32c(std::as_bytes(std::span(text)));
+  };
   if (std::filesystem::exists(template_path)) {
     const std::string text = FileReader().read_text(template_path);
     ensure_utf8(text, template_path.string());
-    template_ = std::make_unique<jinja::Template>(text, template_path.string());
+    use(text, template_path.string());
   } else if (const Json* const held = find_template(config, location)) {
-    template_ = std::make_unique<jinja::Template>(as_string(*held, JsonLocation(location, "chat_template")),
-                                                  name + ": chat_template");
+    use(as_string(*held, JsonLocation(location, "chat_template")), name + ": chat_template");
   }
 }
 

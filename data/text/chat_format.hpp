@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +46,8 @@ class ChatFormat {
 
   /// Returns the text of eos_token; empty if there is none.
   const std::string& end_text() const { return end_text_; }
+  /// Returns the checksum of the template's source; nullopt if there is none.
+  std::optional<std::uint32_t> checksum() const { return checksum_; }
 
  private:
   jinja::Template::Rendering render(OrderedJson messages, const OrderedJson& row, bool asks) const;
@@ -55,6 +59,7 @@ class ChatFormat {
   std::vector<std::pair<std::string, jinja::Value>> special_tokens_;
   std::string end_text_;
   std::unique_ptr<const jinja::Template> template_;
+  std::optional<std::uint32_t> checksum_;
 };
 
 }  // namespace mylos::data

@@ -53,6 +53,8 @@ class DocumentReader {
 
   /// Reads the next document, which may be empty. Returns false at the end of the file.
   virtual bool next(Document& document) = 0;
+  /// Returns the checksum of the chat template that wrote the documents; nullopt if none did.
+  virtual std::optional<std::uint32_t> chat_template() const { return {}; }
 
   const LineReader& lines() const { return lines_; }
 

@@ -30,6 +30,9 @@ class JsonDocuments : public DocumentReader {
   JsonDocuments(const std::filesystem::path& path, std::string text_field, Supervision supervision = {});
 
   bool next(Document& document) override;
+  std::optional<std::uint32_t> chat_template() const override {
+    return form_ == Form::messages ? chat_->checksum() : std::nullopt;
+  }
 
  private:
   enum class Form { undecided, ids, messages, completion, text, moves };

@@ -211,7 +211,9 @@ SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
       builder.reserve(reader->lines().bytes_read(), reader->lines().bytes());
     left -= count;
   }
-  return builder.finish();
+  SampleSet set = builder.finish();
+  set.chat_template = reader->chat_template();
+  return set;
 }
 
 void limit_documents(SampleSet& set, std::uint64_t count) {

@@ -79,6 +79,18 @@ TEST_F(Samples, OfCompletionsHaveBosAndASupervisedEnd) {
   EXPECT_THAT(set.supervised, ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
+TEST_F(Samples, OfConversationsNameTheirTemplate) {
+  tests::write_file(directory_ / "chat_template.jinja", "{{ messages[0].content }}");
+  reading_.model = directory_.path();
+  options_.loss_on = LossOn::all;
+  const std::string chat = R"({"messages": [{"role": "user", "content": "ab"}]})";
+  const auto set = read("a.jsonl", chat);
+  EXPECT_EQ(set.chat_template, ChatFormat(directory_.path()).checksum());
+  tests::write_file(directory_ / "chat_template.jinja", "{{ messages[0]['content'] }}");
+  EXPECT_NE(read("a.jsonl", chat).chat_template, set.chat_template);
+  EXPECT_EQ(read("a.jsonl", R"({"text": "ab"})").chat_template, std::nullopt);
+}
+
 TEST_F(Samples, BosAndEosMayBeAbsent) {
   options_.begin.reset();
   EXPECT_THAT(samples(read("a.txt", "ab\n")), ElementsAre(ElementsAre(3, 4, 2)));
