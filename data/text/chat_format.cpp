@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <ctime>
 #include <span>
 #include <utility>
@@ -21,11 +22,17 @@ constexpr const char* template_name = "chat_template.jinja";
 
 using ByteRange = std::pair<std::size_t, std::size_t>;
 
-std::tm local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  return local;
+constexpr const char* time_format = "%Y-%m-%d %H:%M:%S";
+
+std::tm parse_time(const std::string& text) {
+  std::tm time{};
+  const char* const end = ::strptime(text.c_str(), time_format, &time);
+  ensure(
+      end != nullptr && *end == '\0',
+      fmt::format("the chat-time of the run is \"{}\", and not a time such as 2026-11-30 21:25:29", printable(text)));
+  time.tm_isdst = -1;
+  std::mktime(&time);  // sets the time zone
+  return time;
 }
 
 /// Returns the template that tokenizer_config.json holds, or null.
@@ -73,7 +80,17 @@ auto rendered(std::string_view location, const Render& render) {
 
 }  // namespace
 
-ChatFormat::ChatFormat(const std::filesystem::path& directory) : directory_(directory) {
+std::string present_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), time_format, &local);
+  return text.data();
+}
+
+ChatFormat::ChatFormat(const std::filesystem::path& directory, const std::string& time)
+    : directory_(directory), time_(parse_time(time.empty() ? present_time() : time)) {
   const auto config_path = directory / config_name, template_path = directory / template_name;
   const std::string name = config_path.string();
   const Json config = std::filesystem::exists(config_path) ? read_json(config_path) : Json::object();
@@ -107,7 +124,7 @@ jinja::Template::Rendering ChatFormat::render(OrderedJson messages, const Ordere
   variables.emplace_back("tools", jinja::from_json(row.contains("tools") ? row["tools"] : OrderedJson()));
   variables.emplace_back("documents", jinja::from_json({}));
   variables.emplace_back("add_generation_prompt", jinja::from_json(asks));
-  return template_->render(variables, local_time());
+  return template_->render(variables, time_);
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(const OrderedJson& row,

@@ -30,6 +30,7 @@ struct Supervision {
   std::optional<LossOn> loss_on;    ///< nullopt: assistant in messages, completion after a prompt, else all
   std::filesystem::path directory;  ///< the model's, with its chat template
   bool ends = true;                 ///< eos_token of tokenizer_config.json ends a completion
+  std::string chat_time = {};       ///< for ChatFormat
 };
 
 /// A text, or token ids if the document was tokenized elsewhere.

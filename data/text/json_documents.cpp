@@ -108,7 +108,7 @@ void JsonDocuments::decide(const Json& object, const JsonLocation& location) {
     field_ = field;
     has_labels_ = form == Form::ids && object.contains(labels_field);
     const bool has_turns = form == Form::messages, has_prompt = form == Form::completion;
-    if (has_turns || has_prompt) chat_.emplace(supervision_.directory);
+    if (has_turns || has_prompt) chat_.emplace(supervision_.directory, supervision_.chat_time);
     const bool has_part = has_turns || has_labels_ || (has_prompt && supervision_.loss_on == LossOn::completion);
     if (!has_part) check_all_supervised(supervision_, lines_.path().string());
     return;

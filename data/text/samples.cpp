@@ -197,8 +197,8 @@ SampleSet read_samples(const std::filesystem::path& path, const Tokenizer* token
 SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format, const Tokenizer* tokenizer,
                        const SampleOptions& options, const ReadOptions& reading) {
   check_options(options);
-  const auto reader =
-      open_documents(path, format, reading.text_field, {options.loss_on, reading.model, options.end.has_value()});
+  const auto reader = open_documents(path, format, reading.text_field,
+                                     {options.loss_on, reading.model, options.end.has_value(), reading.chat_time});
   SampleBuilder builder(path, options, reading.strict);
   std::vector<Document> batch;
   std::size_t left = reading.limit.value_or(std::numeric_limits<std::size_t>::max());

@@ -82,6 +82,7 @@ struct ReadOptions {
   bool strict = false;               ///< an empty document is an error
   std::size_t threads = 0;           ///< tokenizer threads; 0: as many as this process has processors
   std::filesystem::path model = {};  ///< the model's directory, for its chat template
+  std::string chat_time = {};        ///< the time in conversations, for ChatFormat
 };
 
 /// Reads the documents of a file in one pass, tokenizes them on several threads and divides them into samples. The

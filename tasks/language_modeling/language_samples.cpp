@@ -53,8 +53,11 @@ data::SampleSet load_samples(const std::filesystem::path& path, const data::Toke
                              const families::TextModel& model, const std::filesystem::path& directory,
                              const LanguageConfig& config, std::optional<std::size_t> limit, const Notice& notice) {
   data::SampleOptions options = sample_options(config, model, tokenizer);
-  const data::ReadOptions reading{
-      .text_field = config.text_field, .limit = limit, .strict = config.strict, .model = directory};
+  const data::ReadOptions reading{.text_field = config.text_field,
+                                  .limit = limit,
+                                  .strict = config.strict,
+                                  .model = directory,
+                                  .chat_time = config.chat_time};
   data::SampleSet samples;
   if (path.extension() == ".h5" || data::is_sample_file(path)) {
     data::PreparedSamples prepared = data::read_sample_file(path);

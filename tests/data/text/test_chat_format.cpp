@@ -129,6 +129,20 @@ TEST_F(SmallChats, MayBeginWithTheAssistantIfTheTemplateAllowsIt) {
               EndsWith("line 1: an undefined value has no member 'role'"));
 }
 
+TEST_F(SmallChats, HaveOneTime) {
+  tests::write_file(directory_ / "chat_template.jinja", "{{ strftime_now('%a %d %b %Y %H:%M:%S') }}");
+  const auto text = [&](const std::string& time) {
+    return ChatFormat(directory_.path(), time).prompt(try_parse_ordered_json(chat_), "F");
+  };
+  EXPECT_EQ(text("2026-07-26 01:02:03"), "Sun 26 Jul 2026 01:02:03");
+  EXPECT_GE(text("").substr(11, 4), "2026");
+  EXPECT_EQ(text("").size(), 24U);
+  for (const char* wrong : {"2026-07-26", "2026-07-26 01:02:03 Z", "x"}) {
+    EXPECT_EQ(tests::error_of([&] { text(wrong); }),
+              "the chat-time of the run is \"" + std::string(wrong) + "\", and not a time such as 2026-11-30 21:25:29");
+  }
+}
+
 TEST_F(SmallChats, ComeFromAFileOrTheConfiguration) {
   const auto text = [&](const std::string& config) {
     tests::write_file(directory_ / "tokenizer_config.json", config);
