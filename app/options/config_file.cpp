@@ -101,6 +101,12 @@ void read_attention(const OrderedJson& resolved, Arguments& arguments) {
   arguments.run.task.recorded_attention = find_attention_kernel(resolved["attention"].get<std::string>());
 }
 
+/// Reads the time that the recorded run's conversations have.
+void read_chat_time(const OrderedJson& resolved, Arguments& arguments) {
+  if (!resolved.is_object() || !resolved.contains("chat-time") || !resolved["chat-time"].is_string()) return;
+  arguments.run.task.recorded_chat_time = resolved["chat-time"].get<std::string>();
+}
+
 /// Reads the recorded run's layout, if it ran in the same execution space as this build.
 void read_layout(const OrderedJson& resolved, const std::filesystem::path& file, Arguments& arguments) {
   const auto has = [&](const char* key) { return resolved.contains(key); };
@@ -184,6 +190,7 @@ void read_config_file(const FileReader& files, const std::filesystem::path& file
     if (key == resolved_key) {
       read_gemm(value, file, arguments);
       read_attention(value, arguments);
+      read_chat_time(value, arguments);
       read_layout(value, file, arguments);
     }
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
@@ -224,6 +231,7 @@ void take_recorded_choices(const OrderedJson& saved, const std::filesystem::path
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
   }
   if (!arguments.sources.was_given("attention")) read_attention(resolved, arguments);
+  read_chat_time(resolved, arguments);
   arguments.run.engine.recorded_layout.reset();
   // Options that a resumed run must have as before need no comparison.
   const bool is_as_saved = std::ranges::all_of(option_table(*arguments.task), [&](const Option& option) {

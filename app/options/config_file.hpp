@@ -49,8 +49,9 @@ std::vector<std::string> differing_settings(const nlohmann::ordered_json& saved,
                                             const Arguments& arguments,
                                             std::span<const std::string_view> may_differ = {});
 
-/// Applies the choices that `saved`, a run.json from `file`, records for options not given: the GEMM providers, and, if
-/// the settings that they depend on are unchanged, the mode and micro-batch.
+/// Applies the choices that `saved`, a run.json from `file`, records for options not given: the GEMM providers, the
+/// attention kernel and the time in conversations, and, if the settings that they depend on are unchanged, the mode and
+/// micro-batch.
 void take_recorded_choices(const nlohmann::ordered_json& saved, const std::filesystem::path& file,
                            Arguments& arguments);
 

@@ -12,7 +12,7 @@ struct Code {
   std::size_t line = 0;
 
   Value operator()(Run& run) const {
-    run.line = line;
+    if (function) run.line = line;
     run.spend();
     if (++run.depth > 500) refuse("macros call each other too deeply");
     Value value = function ? (*function)(run) : nullptr;

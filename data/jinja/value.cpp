@@ -209,7 +209,7 @@ Json operate(std::string_view symbol, const Value& a, const Value& b) {
     refuse("'{}' of {} and {} is not supported", symbol, type_name(a), type_name(b));
   const std::int64_t times = as_text(a, "").empty() ? 0 : as_integer(b, "the factor of a string");
   if (times > 0)
-    ensure_weight(static_cast<std::size_t>(std::min<std::int64_t>(times, max_weight)) *
+    ensure_weight(static_cast<std::size_t>(std::min<std::int64_t>(times, max_weight + 1)) *
                   a->get_ref<const std::string&>().size());
   std::string text;
   for (std::int64_t i = 0; i < times; ++i) text += as_text(a, "");

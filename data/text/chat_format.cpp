@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <ctime>
+#include <span>
 #include <utility>
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/file_reader.hpp"
 #include "core/base/files/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 
 namespace mylos::data {
@@ -18,11 +22,17 @@ constexpr const char* template_name = "chat_template.jinja";
 
 using ByteRange = std::pair<std::size_t, std::size_t>;
 
-std::tm local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  return local;
+constexpr const char* time_format = "%Y-%m-%d %H:%M:%S";
+
+std::tm parse_time(const std::string& text) {
+  std::tm time{};
+  const char* const end = ::strptime(text.c_str(), time_format, &time);
+  ensure(
+      end != nullptr && *end == '\0',
+      fmt::format("the chat-time of the run is \"{}\", and not a time such as 2026-11-30 21:25:29", printable(text)));
+  time.tm_isdst = -1;
+  std::mktime(&time);  // sets the time zone
+  return time;
 }
 
 /// Returns the template that tokenizer_config.json holds, or null.
@@ -31,7 +41,8 @@ const Json* find_template(const Json& config, const JsonLocation& location) {
   if (held == nullptr || held->is_null()) return nullptr;
   if (held->is_string()) return held;
   const JsonLocation list(location, "chat_template");
-  for (std::size_t i = 0; i < as_list(*held, list).size(); ++i) {
+  if (!held->is_array()) list.fail(fmt::format("expected string or list, found {}", held->type_name()));
+  for (std::size_t i = 0; i < held->size(); ++i) {
     const JsonLocation item(list, i);
     if (string_member((*held)[i], "name", item) == "default") return &member((*held)[i], "template", item);
   }
@@ -69,7 +80,17 @@ auto rendered(std::string_view location, const Render& render) {
 
 }  // namespace
 
-ChatFormat::ChatFormat(const std::filesystem::path& directory) : directory_(directory) {
+std::string present_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), time_format, &local);
+  return text.data();
+}
+
+ChatFormat::ChatFormat(const std::filesystem::path& directory, const std::string& time)
+    : directory_(directory), time_(parse_time(time.empty() ? present_time() : time)) {
   const auto config_path = directory / config_name, template_path = directory / template_name;
   const std::string name = config_path.string();
   const Json config = std::filesystem::exists(config_path) ? read_json(config_path) : Json::object();
@@ -80,13 +101,16 @@ ChatFormat::ChatFormat(const std::filesystem::path& directory) : directory_(dire
     special_tokens_.emplace_back(key, jinja::from_json(text.get<std::string>()));
     if (key == "eos_token") end_text_ = text.get<std::string>();
   }
+  const auto use = [&](const std::string& text, const std::string& from) {
+    template_ = std::make_unique<jinja::Template>(text, from);
+    checksum_ = crc32c(std::as_bytes(std::span(text)));
+  };
   if (std::filesystem::exists(template_path)) {
     const std::string text = FileReader().read_text(template_path);
     ensure_utf8(text, template_path.string());
-    template_ = std::make_unique<jinja::Template>(text, template_path.string());
+    use(text, template_path.string());
   } else if (const Json* const held = find_template(config, location)) {
-    template_ = std::make_unique<jinja::Template>(as_string(*held, JsonLocation(location, "chat_template")),
-                                                  name + ": chat_template");
+    use(as_string(*held, JsonLocation(location, "chat_template")), name + ": chat_template");
   }
 }
 
@@ -100,7 +124,7 @@ jinja::Template::Rendering ChatFormat::render(OrderedJson messages, const Ordere
   variables.emplace_back("tools", jinja::from_json(row.contains("tools") ? row["tools"] : OrderedJson()));
   variables.emplace_back("documents", jinja::from_json({}));
   variables.emplace_back("add_generation_prompt", jinja::from_json(asks));
-  return template_->render(variables, local_time());
+  return template_->render(variables, time_);
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(const OrderedJson& row,
@@ -113,7 +137,17 @@ std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(con
   std::vector<ByteRange> spans;
   for (std::size_t i = first; i < messages.size(); ++i) {
     if (messages[i]["role"] != "assistant") continue;
-    const std::string before = render(beginning(i), row, true).text, after = render(beginning(i + 1), row, false).text;
+    std::string before;
+    try {
+      before = render(beginning(i), row, true).text;
+    } catch (const std::runtime_error&) {
+      if (i > 0) throw;
+      fail(
+          fmt::format("the conversation begins with the assistant, and the template needs a message before that; add a "
+                      "user message, or use {}",
+                      setting("loss-on", "all")));
+    }
+    const std::string after = render(beginning(i + 1), row, false).text;
     if (!after.starts_with(before) || !whole.starts_with(after)) {
       fail(
           fmt::format("what the template writes of messages[{}] does not follow the messages before it with the "

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,12 +30,16 @@ struct SupervisedText {
   std::vector<CodePointRange> supervised;
 };
 
+/// Returns the local time as ChatFormat takes it: "2026-11-30 21:25:29".
+std::string present_time();
+
 class ChatFormat {
  public:
   /// Reads chat_template.jinja, else chat_template of tokenizer_config.json, which may be a list with one named
-  /// "default"; and the special tokens of tokenizer_config.json. A directory may lack both files. Errors:
-  /// std::runtime_error naming the file, for a template with its line.
-  explicit ChatFormat(const std::filesystem::path& directory);
+  /// "default"; and the special tokens of tokenizer_config.json. A directory may lack both files.
+  /// strftime_now gives `time` in all renderings; empty: the present. Errors: std::runtime_error naming the file, for a
+  /// template with its line, and for what is no time.
+  explicit ChatFormat(const std::filesystem::path& directory, const std::string& time = {});
 
   /// Renders a conversation: "messages", each with a "role", and perhaps "tools". Without {% generation %} blocks, the
   /// assistant's part is the text between the rendering of the messages before with the generation prompt, and that
@@ -44,6 +51,8 @@ class ChatFormat {
 
   /// Returns the text of eos_token; empty if there is none.
   const std::string& end_text() const { return end_text_; }
+  /// Returns the checksum of the template's source; nullopt if there is none.
+  std::optional<std::uint32_t> checksum() const { return checksum_; }
 
  private:
   jinja::Template::Rendering render(OrderedJson messages, const OrderedJson& row, bool asks) const;
@@ -52,9 +61,11 @@ class ChatFormat {
                                                                    std::size_t first) const;
 
   std::filesystem::path directory_;
+  std::tm time_;
   std::vector<std::pair<std::string, jinja::Value>> special_tokens_;
   std::string end_text_;
   std::unique_ptr<const jinja::Template> template_;
+  std::optional<std::uint32_t> checksum_;
 };
 
 }  // namespace mylos::data

@@ -30,6 +30,7 @@ struct Supervision {
   std::optional<LossOn> loss_on;    ///< nullopt: assistant in messages, completion after a prompt, else all
   std::filesystem::path directory;  ///< the model's, with its chat template
   bool ends = true;                 ///< eos_token of tokenizer_config.json ends a completion
+  std::string chat_time = {};       ///< for ChatFormat
 };
 
 /// A text, or token ids if the document was tokenized elsewhere.
@@ -53,6 +54,8 @@ class DocumentReader {
 
   /// Reads the next document, which may be empty. Returns false at the end of the file.
   virtual bool next(Document& document) = 0;
+  /// Returns the checksum of the chat template that wrote the documents; nullopt if none did.
+  virtual std::optional<std::uint32_t> chat_template() const { return {}; }
 
   const LineReader& lines() const { return lines_; }
 

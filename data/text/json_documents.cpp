@@ -62,11 +62,7 @@ void check_all_supervised(const Supervision& supervision, const std::string& nam
 }
 
 JsonDocuments::JsonDocuments(const std::filesystem::path& path, std::string text_field, Supervision supervision)
-    : DocumentReader(path), field_(std::move(text_field)), supervision_(std::move(supervision)) {
-  if (field_.empty()) return;
-  form_ = Form::text;
-  check_all_supervised(supervision_, path.string());
-}
+    : DocumentReader(path), field_(std::move(text_field)), supervision_(std::move(supervision)) {}
 
 bool JsonDocuments::next(Document& document) {
   std::string_view line;
@@ -101,18 +97,25 @@ bool JsonDocuments::next(Document& document) {
 }
 
 void JsonDocuments::decide(const Json& object, const JsonLocation& location) {
+  const bool is_named = !field_.empty();
   for (const auto& [form, field] : {std::pair{Form::ids, ids_field}, std::pair{Form::messages, messages_field},
                                     std::pair{Form::completion, prompt_field},
                                     std::pair{Form::text, default_text_field}, std::pair{Form::moves, moves_field}}) {
-    if (!object.contains(field)) continue;
+    if (!object.contains(field) || (is_named && (field_ != field || object[field].is_string()))) continue;
+    // A prompt without a completion beside a text is another field.
+    if (form == Form::completion && !object.contains(completion_field) && object.contains(default_text_field)) continue;
     form_ = form;
     field_ = field;
     has_labels_ = form == Form::ids && object.contains(labels_field);
     const bool has_turns = form == Form::messages, has_prompt = form == Form::completion;
-    if (has_turns || has_prompt) chat_.emplace(supervision_.directory);
+    if (has_turns || has_prompt) chat_.emplace(supervision_.directory, supervision_.chat_time);
     const bool has_part = has_turns || has_labels_ || (has_prompt && supervision_.loss_on == LossOn::completion);
     if (!has_part) check_all_supervised(supervision_, lines_.path().string());
     return;
+  }
+  if (is_named) {
+    form_ = Form::text;
+    return check_all_supervised(supervision_, lines_.path().string());
   }
   location.fail(
       "none of the keys 'text', 'messages', 'prompt', 'input_ids' and 'Moves'; give the one with the text by " +
@@ -140,6 +143,11 @@ void JsonDocuments::take_labels(const Json& object, const JsonLocation& location
 }
 
 void JsonDocuments::take_completion(const Json& object, const JsonLocation& location, Document& document) const {
+  for (const char* field : {prompt_field, completion_field}) {
+    if (const auto found = object.find(field); found == object.end() || !found->is_array()) continue;
+    JsonLocation(location, field)
+        .fail("expected string, found list; put the messages of prompt and completion into one list, 'messages'");
+  }
   document.text = string_member(object, prompt_field, location);
   const auto begin = static_cast<unsigned>(count_code_points(document.text));
   document.text += string_member(object, completion_field, location);

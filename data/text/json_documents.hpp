@@ -16,7 +16,8 @@ inline constexpr std::int64_t no_label = -100;
 ///     input_ids  a list of integers: the document is already tokenized. With `labels`, a list of as many integers, the
 ///                loss counts a token if its label is itself, and not if it is -100; no BOS or EOS is added
 ///     messages   a conversation, which the model's chat template makes a text, with `tools` if there are any
-///     prompt     a string, which `completion` continues; eos_token of tokenizer_config.json ends it
+///     prompt     a string, which `completion` continues; eos_token of tokenizer_config.json ends it. A row with `text`
+///                and no `completion` is a text
 ///     text       a string
 ///     Moves      a list of strings (LAION's chess games), joined by single spaces to form the text
 ///
@@ -24,10 +25,14 @@ inline constexpr std::int64_t no_label = -100;
 /// so that no line is misread. Other fields are ignored.
 class JsonDocuments : public DocumentReader {
  public:
-  /// `text_field` names the field with the text, regardless of other fields. Empty: one of the fields above.
+  /// `text_field` names the field with the document, regardless of other fields: a text if it is a string in the first
+  /// object, else as above. Empty: one of the fields above.
   JsonDocuments(const std::filesystem::path& path, std::string text_field, Supervision supervision = {});
 
   bool next(Document& document) override;
+  std::optional<std::uint32_t> chat_template() const override {
+    return form_ == Form::messages ? chat_->checksum() : std::nullopt;
+  }
 
  private:
   enum class Form { undecided, ids, messages, completion, text, moves };

@@ -20,6 +20,10 @@ constexpr std::size_t written_at_once = std::size_t{1} << 20;  // bytes
 
 std::string id_name(const std::optional<TokenId>& id) { return id ? fmt::format("{}", *id) : "none"; }
 
+std::string template_text(const std::optional<std::uint32_t>& checksum) {
+  return checksum ? fmt::format("a chat template (CRC32C {:08x})", *checksum) : "no chat template";
+}
+
 const char* long_name(std::optional<LongDocuments> value, bool has_marks) {
   return value.value_or(has_marks ? LongDocuments::truncate : LongDocuments::split) == LongDocuments::split
              ? "split"
@@ -47,6 +51,9 @@ void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::
   const SampleOptions& made = prepared.options;
   if (prepared.tokenizer && tokenizer) {
     compare(path, "", identity_text(*prepared.tokenizer), identity_text(*tokenizer));
+  }
+  if (prepared.set.chat_template) {
+    compare(path, "", template_text(prepared.set.chat_template), template_text(options.chat_template));
   }
   compare(path, setting("max-length"), fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
   const bool has_marks = !prepared.set.supervised.empty();

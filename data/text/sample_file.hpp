@@ -27,9 +27,9 @@ PreparedSamples read_sample_file(const std::filesystem::path& path);
 /// True if `path` was written by write_sample_file, complete or damaged.
 bool is_sample_file(const std::filesystem::path& path);
 
-/// Throws std::runtime_error with both values if the file was prepared with a tokenizer, length, BOS, EOS or treatment
-/// of long documents that differs from this run's, or for a vocabulary too large for this run. The tokenizers are not
-/// compared if the file or the run has none.
+/// Throws std::runtime_error with both values if the file was prepared with a tokenizer, chat template, length, BOS,
+/// EOS or treatment of long documents that differs from this run's, or for a vocabulary too large for this run. The
+/// tokenizers are not compared if the file or the run has none, nor the templates if the file has none.
 void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::path& path,
                         const std::optional<TokenizerIdentity>& tokenizer, const SampleOptions& options);
 

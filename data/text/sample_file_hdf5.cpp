@@ -39,6 +39,7 @@ void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
     file.set_attribute("tokenizer_pieces", static_cast<std::int64_t>(prepared.tokenizer->size));
     file.set_attribute("tokenizer_crc32c", prepared.tokenizer->checksum);
   }
+  if (prepared.set.chat_template) file.set_attribute("chat_template_crc32c", *prepared.set.chat_template);
   for (const auto& [name, count] : count_attributes) {
     file.set_attribute(name, static_cast<std::int64_t>(prepared.set.counts.*count));
   }
@@ -101,6 +102,9 @@ class SampleFileReader {
     options.end = special_token("end", options.vocabulary_size);
     if (file_.has_attribute("tokenizer_pieces")) {
       prepared.tokenizer = {count("tokenizer_pieces"), static_cast<std::uint32_t>(count("tokenizer_crc32c"))};
+    }
+    if (file_.has_attribute("chat_template_crc32c")) {
+      prepared.set.chat_template = static_cast<std::uint32_t>(count("chat_template_crc32c"));
     }
     for (const auto& [name, field] : count_attributes) prepared.set.counts.*field = count(name);
     if (file_.integer("format_version") == oldest_version) return;

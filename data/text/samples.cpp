@@ -73,8 +73,9 @@ class SampleBuilder {
                        count_of(documents, "document")));
     }
     if (set_.size() == 0 && set_.counts.unsupervised_samples > 0) {
-      fail(fmt::format("{}: no sample has a supervised token among its first {}", path_.string(),
-                       count_of(options_.max_length, "token")));
+      fail(fmt::format("{}: no sample has a supervised token among its first {}{}", path_.string(),
+                       count_of(options_.max_length, "token"),
+                       set_.counts.long_documents > 0 ? "; raise " + setting("max-length") : ""));
     }
     if (set_.size() == 0) {
       fail(fmt::format("{}: no document has two tokens, and a single one predicts nothing", path_.string()));
@@ -196,8 +197,8 @@ SampleSet read_samples(const std::filesystem::path& path, const Tokenizer* token
 SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format, const Tokenizer* tokenizer,
                        const SampleOptions& options, const ReadOptions& reading) {
   check_options(options);
-  const auto reader =
-      open_documents(path, format, reading.text_field, {options.loss_on, reading.model, options.end.has_value()});
+  const auto reader = open_documents(path, format, reading.text_field,
+                                     {options.loss_on, reading.model, options.end.has_value(), reading.chat_time});
   SampleBuilder builder(path, options, reading.strict);
   std::vector<Document> batch;
   std::size_t left = reading.limit.value_or(std::numeric_limits<std::size_t>::max());
@@ -210,7 +211,9 @@ SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
       builder.reserve(reader->lines().bytes_read(), reader->lines().bytes());
     left -= count;
   }
-  return builder.finish();
+  SampleSet set = builder.finish();
+  set.chat_template = reader->chat_template();
+  return set;
 }
 
 void limit_documents(SampleSet& set, std::uint64_t count) {

@@ -32,6 +32,7 @@ struct SampleOptions {
   std::optional<TokenId> begin;        ///< BOS; nullopt: none is added
   std::optional<TokenId> end;          ///< EOS; nullopt: none is added
   std::size_t vocabulary_size = 0;     ///< size of the model's embedding table, which may exceed the tokenizer's
+  std::optional<std::uint32_t> chat_template = {};  ///< checksum of the model's, for conversations; nullopt: none
 };
 
 /// Counts of the documents and tokens that were read and left out.
@@ -52,7 +53,8 @@ struct SampleSet {
   SharedArray<std::uint64_t> documents;     ///< (samples) index of the document, from 0, counting empty documents
   SharedArray<std::uint64_t> lines;         ///< (samples) line on which the document begins, from 1
   SampleCounts counts;
-  SharedArray<std::uint8_t> supervised;  ///< (tokens) 1: the loss counts it; empty: it counts all
+  SharedArray<std::uint8_t> supervised;        ///< (tokens) 1: the loss counts it; empty: it counts all
+  std::optional<std::uint32_t> chat_template;  ///< checksum of the one that wrote the documents; nullopt: none
 
   std::size_t size() const { return documents.size(); }
   std::size_t length(std::size_t sample) const { return starts[sample + 1] - starts[sample]; }
@@ -69,8 +71,9 @@ struct SampleSet {
   bool operator==(const SampleSet&) const = default;
 };
 inline auto members(SampleSet& set) {
-  auto& [ids, starts, documents, lines, counts, supervised] = set;  // does not compile if one is forgotten
-  return std::tie(ids, starts, documents, lines, counts, supervised);
+  // does not compile if one is forgotten
+  auto& [ids, starts, documents, lines, counts, supervised, chat_template] = set;
+  return std::tie(ids, starts, documents, lines, counts, supervised, chat_template);
 }
 
 struct ReadOptions {
@@ -79,6 +82,7 @@ struct ReadOptions {
   bool strict = false;               ///< an empty document is an error
   std::size_t threads = 0;           ///< tokenizer threads; 0: as many as this process has processors
   std::filesystem::path model = {};  ///< the model's directory, for its chat template
+  std::string chat_time = {};        ///< the time in conversations, for ChatFormat
 };
 
 /// Reads the documents of a file in one pass, tokenizes them on several threads and divides them into samples. The

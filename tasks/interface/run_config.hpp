@@ -41,6 +41,7 @@ struct TaskConfig {
   std::optional<double> dropout;                      ///< probability; nullopt = the model's
   std::optional<AttentionKernel> attention;           ///< nullopt = the fastest on the device (attention_choice.hpp)
   std::optional<AttentionKernel> recorded_attention;  ///< the kernel in the run that this one repeats
+  std::string recorded_chat_time;                     ///< that run's time in conversations; empty = none
   std::filesystem::path attention_cache;              ///< directory of cached timings; empty = no cache
   int planned_capability = 0;                         ///< of the GPU that a plan is for: 90 is 9.0; 0 = none
   std::optional<Precision> export_precision;  ///< type of weights in best/ and last/; nullopt = export_precision()

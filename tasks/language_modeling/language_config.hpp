@@ -26,6 +26,7 @@ struct LanguageConfig {
   bool no_bos = false;                  ///< no BOS before a document
   bool no_eos = false;                  ///< no EOS after a document
   bool strict = false;                  ///< an empty document is an error
+  std::string chat_time;                ///< time in conversations, "2026-11-30 21:25:29"; empty = the present
   std::filesystem::path order;          ///< JSON lines, a list of document numbers per step; empty = shuffled
   GenerationConfig generation;
 };

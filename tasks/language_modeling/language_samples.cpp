@@ -52,12 +52,16 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
                              const families::TextModel& model, const std::filesystem::path& directory,
                              const LanguageConfig& config, std::optional<std::size_t> limit, const Notice& notice) {
-  const data::SampleOptions options = sample_options(config, model, tokenizer);
-  const data::ReadOptions reading{
-      .text_field = config.text_field, .limit = limit, .strict = config.strict, .model = directory};
+  data::SampleOptions options = sample_options(config, model, tokenizer);
+  const data::ReadOptions reading{.text_field = config.text_field,
+                                  .limit = limit,
+                                  .strict = config.strict,
+                                  .model = directory,
+                                  .chat_time = config.chat_time};
   data::SampleSet samples;
   if (path.extension() == ".h5" || data::is_sample_file(path)) {
     data::PreparedSamples prepared = data::read_sample_file(path);
+    if (prepared.set.chat_template) options.chat_template = data::ChatFormat(directory).checksum();
     data::check_prepared_for(prepared, path, tokenizer ? std::optional(tokenizer->identity()) : std::nullopt, options);
     samples = std::move(prepared.set);
     if (limit) data::limit_documents(samples, *limit);

@@ -5,6 +5,7 @@
 #include "core/base/text/quantities.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "tasks/interface/order_file.hpp"
+#include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +46,9 @@ TextHead language_modeling_head() {
 
 LanguageTask::LanguageTask(const FileReader& files, const RunConfig& run, const Notice& notice)
     : TextTask(run, notice, load_model(files, run, notice), language_config(run).max_length),
-      config_(language_config(run)) {}
+      config_(language_config(run)) {
+  config_.chat_time = run.task.recorded_chat_time.empty() ? data::present_time() : run.task.recorded_chat_time;
+}
 
 void LanguageTask::read_data() {
   if (!configured_.train.empty()) {
@@ -63,6 +66,7 @@ void LanguageTask::write_data(ByteWriter& bytes) const {
     bytes.add(order_);
   }
   if (evaluation_) bytes.add(evaluation_->samples());
+  bytes.add(chat_time_);
 }
 
 void LanguageTask::receive_data(ByteReader& bytes) {
@@ -76,10 +80,14 @@ void LanguageTask::receive_data(ByteReader& bytes) {
     bytes.read(order_);
   }
   if (!configured_.dev.empty()) evaluation_ = std::make_unique<LanguageEvaluation>(samples());
+  bytes.read(chat_time_);
 }
 
-data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, loaded_.tokenizer(), loaded_.text(), configured_.model, config_, limit, notice_);
+data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) {
+  data::SampleSet samples =
+      load_samples(file, loaded_.tokenizer(), loaded_.text(), configured_.model, config_, limit, notice_);
+  if (samples.chat_template && !is_prepared_documents(file)) chat_time_ = config_.chat_time;
+  return samples;
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {
@@ -125,6 +133,12 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
   if (evaluation_) checksums.push_back({"dev", configured_.dev, checksum_of(evaluation_->samples())});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
+}
+
+nlohmann::ordered_json LanguageTask::resolved() const {
+  nlohmann::ordered_json resolved = {{"attention", to_string(loaded_.text().attention.kernel)}};
+  if (!chat_time_.empty()) resolved["chat-time"] = chat_time_;
+  return resolved;
 }
 
 std::string LanguageTask::text_of(const data::SampleSet& samples) {

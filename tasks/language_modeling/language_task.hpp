@@ -41,9 +41,7 @@ class LanguageTask final : public TextTask {
   void write_results(const std::filesystem::path& directory) const override;
 
   std::vector<DataChecksum> data_checksums() const override;
-  nlohmann::ordered_json resolved() const override {
-    return {{"attention", to_string(loaded_.text().attention.kernel)}};
-  }
+  nlohmann::ordered_json resolved() const override;
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }
@@ -52,11 +50,12 @@ class LanguageTask final : public TextTask {
   std::vector<std::size_t> lengths() const override { return train_->lengths(); }
 
  private:
-  data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
+  data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit);
   void use_training_data(data::SampleSet samples);
   static std::string text_of(const data::SampleSet& samples);
 
   LanguageConfig config_;
+  std::string chat_time_;  ///< the time in the conversations of the data; empty = there are none, or prepared ones
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;
   std::unique_ptr<LanguageEvaluation> evaluation_;

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 /// Llamas on texts through the program: training, evaluation, resumption, prepared samples and plans.
@@ -166,6 +168,36 @@ TEST_F(LanguageRuns, ATokenizerMayHaveFewerPiecesThanTheModel) {
   write_file(model_ / "config.json", config.dump());
   expect_refused(train(directory_ / "other", {"--steps", "1"}),
                  "tokenizer.model: has 5 pieces, and the model's vocab_size is 4");
+}
+
+TEST_F(LanguageRuns, ConversationsKeepTheirTimeAndTemplate) {
+  write_file(model_ / "tokenizer.model", letters_model());
+  const std::string dated =  // the digits of minutes and seconds, each as four letters
+      "{% for c in strftime_now('%M%S') %}{% for digits in ['13579', '2367', '4567', '89'] %}"
+      "{{ 'a' if c in digits else 'b' }}{% endfor %}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}";
+  write_file(model_ / "chat_template.jinja", dated);
+  const std::string row = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
+  write_file(train_, row + "\n" + row + "\n" + row + "\n" + row + "\n");
+  ASSERT_EQ(train(run_, {"--steps", "1"}).exit_code, 0);
+  const json resolved = read_json(run_ / "run.json")["resolved"];
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  const ProgramRun longer = train(run_, {"--steps", "2", "--extend"});
+  EXPECT_EQ(longer.exit_code, 0) << longer.errors;
+  ASSERT_EQ(run_mylos({"train", "--config", run_ / "run.json", "--output", directory_ / "again"}).exit_code, 0);
+  for (const fs::path& run : {run_, directory_ / "again"}) {
+    const json later = read_json(run / "run.json")["resolved"];
+    EXPECT_EQ(later["chat-time"], resolved["chat-time"]);
+    EXPECT_EQ(later["checksums"], resolved["checksums"]);
+  }
+
+  const fs::path samples = directory_ / "samples.h5";
+  ASSERT_EQ(run_mylos({"prepare", "--model", model_, "--data", train_, "--output", samples}).exit_code, 0);
+  train_ = samples;
+  ASSERT_EQ(train(directory_ / "prepared", {"--steps", "1"}).exit_code, 0);
+  EXPECT_FALSE(read_json(directory_ / "prepared/run.json")["resolved"].contains("chat-time"));
+  write_file(model_ / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  expect_refused(train(directory_ / "other", {"--steps", "1"}),
+                 "samples.h5 was prepared with a chat template (CRC32C ");
 }
 
 TEST_F(LanguageRuns, BadInputIsNamed) {

@@ -214,6 +214,18 @@ TEST_F(ConfigFile, AResumedRunKeepsItsAttention) {
   EXPECT_EQ(taken({"--attention=auto"}), std::nullopt);
 }
 
+TEST_F(ConfigFile, ARunThatGoesOnOrIsRepeatedKeepsTheTimeOfItsConversations) {
+  const auto repeated = [&](const std::string& resolved) {
+    return parse("{" + base_ + R"(, "resolved": )" + resolved + "}").run.task.recorded_chat_time;
+  };
+  EXPECT_EQ(repeated(R"({"chat-time": "2026-11-30 21:25:29"})"), "2026-11-30 21:25:29");
+  EXPECT_EQ(repeated(R"({"chat-time": 7})"), "");
+  EXPECT_EQ(repeated("{}"), "");
+  Arguments arguments = parse_words();
+  take_recorded_choices({{"resolved", {{"chat-time", "2026-11-30 21:25:29"}}}}, "run.json", arguments);
+  EXPECT_EQ(arguments.run.task.recorded_chat_time, "2026-11-30 21:25:29");
+}
+
 /// Returns a layout as resolved on this build's devices.
 nlohmann::ordered_json resolved_layout() {
   return {{"micro-batch", 3u},

@@ -130,6 +130,7 @@ TEST(Template, NamesTheLineOfAnError) {
             "chat.jinja, line 3: an undefined value has no member 'y'");
   EXPECT_EQ(template_error("\n{{ raise_exception('no ' ~ x) }}", R"({"x": "tools"})"),
             "chat.jinja, line 2: the template raises: no tools");
+  EXPECT_EQ(template_error("\n{{ f() }}"), "chat.jinja, line 2: 'f' is no macro or function");
   EXPECT_EQ(template_error("{% if 1 %}"), "chat.jinja, line 1: the block has no 'endif'");
   EXPECT_EQ(template_error("\n{{ [x] }}"), "chat.jinja, line 2: a list or dict cannot hold an undefined value");
 }
@@ -160,6 +161,7 @@ TEST(Template, EndsOnHostileTemplates) {
   EXPECT_EQ(render("{% set n = namespace(x=1) %}{% set n.n = n %}{{ n.n.x }}"), "1");
   EXPECT_THAT(template_error("{{ 'ab' * 99999999 }}"), HasSubstr("a value is larger than"));
   EXPECT_THAT(template_error("{{ 'ab' * 9223372036854775807 }}"), HasSubstr("a value is larger than"));
+  EXPECT_THAT(template_error("{{ 'x' * 10000000000 }}"), HasSubstr("a value is larger than"));
   EXPECT_EQ(render("{{ '' * 9223372036854775807 }}"), "");
   EXPECT_THAT(template_error("{{ ('a' * 99999)|replace('a', 'b' * 9999) }}"), HasSubstr("takes too many steps"));
   EXPECT_THAT(template_error("{{ ('\n' * 999999)|indent(100, true, true) }}"), HasSubstr("a value is larger than"));

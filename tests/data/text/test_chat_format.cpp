@@ -117,6 +117,32 @@ TEST_F(SmallChats, RefuseTemplatesWhoseTurnsDoNotFollowEachOther) {
               EndsWith("or changes with those after it; put it into a generation block"));
 }
 
+TEST_F(SmallChats, MayBeginWithTheAssistantIfTheTemplateAllowsIt) {
+  const std::string row = R"({"messages": [{"role": "assistant", "content": "b"}]})";
+  EXPECT_EQ(marked(plain_, row), "a:[b;]\n");
+  const std::string asks = "{{ messages[0].role }}" + std::string(plain_);
+  EXPECT_THAT(error(asks, row),
+              EndsWith("F, line 1: messages: the conversation begins with the assistant, and the template needs a "
+                       "message before that; add a user message, or use `loss-on all`"));
+  EXPECT_EQ(marked(asks, row, LossOn::all), "[assistanta:b;\n]");
+  EXPECT_THAT(error("{{ messages[0].role }}{{ messages[2].role if messages|length == 1 }}"),
+              EndsWith("line 1: an undefined value has no member 'role'"));
+}
+
+TEST_F(SmallChats, HaveOneTime) {
+  tests::write_file(directory_ / "chat_template.jinja", "{{ strftime_now('%a %d %b %Y %H:%M:%S') }}");
+  const auto text = [&](const std::string& time) {
+    return ChatFormat(directory_.path(), time).prompt(try_parse_ordered_json(chat_), "F");
+  };
+  EXPECT_EQ(text("2026-07-26 01:02:03"), "Sun 26 Jul 2026 01:02:03");
+  EXPECT_GE(text("").substr(11, 4), "2026");
+  EXPECT_EQ(text("").size(), 24U);
+  for (const char* wrong : {"2026-07-26", "2026-07-26 01:02:03 Z", "x"}) {
+    EXPECT_EQ(tests::error_of([&] { text(wrong); }),
+              "the chat-time of the run is \"" + std::string(wrong) + "\", and not a time such as 2026-11-30 21:25:29");
+  }
+}
+
 TEST_F(SmallChats, ComeFromAFileOrTheConfiguration) {
   const auto text = [&](const std::string& config) {
     tests::write_file(directory_ / "tokenizer_config.json", config);
@@ -131,7 +157,7 @@ TEST_F(SmallChats, ComeFromAFileOrTheConfiguration) {
   EXPECT_THAT(tests::error_of([&] { text(R"({"chat_template": "a\n{% b %}"})"); }),
               EndsWith("tokenizer_config.json: chat_template, line 2: the tag 'b' is not supported"));
   EXPECT_THAT(tests::error_of([&] { text(R"({"chat_template": 5})"); }),
-              EndsWith("tokenizer_config.json: chat_template: expected list, found number"));
+              EndsWith("tokenizer_config.json: chat_template: expected string or list, found number"));
   EXPECT_THAT(tests::error_of([&] { text("{}"); }), HasSubstr("has no chat_template"));
   tests::write_file(directory_ / "chat_template.jinja", "from the file");
   EXPECT_EQ(text(R"({"chat_template": "from the configuration"})"), "from the file");

@@ -47,6 +47,18 @@ TEST_F(JsonDocumentsTest, TheFirstObjectDecidesForTheFile) {
   EXPECT_EQ(error("{\"input_ids\": [1]}\n\n{\"text\": \"a\"}\n"), "F, line 3: the key 'input_ids' is missing");
 }
 
+TEST_F(JsonDocumentsTest, ANamedFieldHasItsForm) {
+  const std::string lists = R"({"text": "a", "input_ids": [1], "Moves": ["x", "y"]})";
+  EXPECT_THAT(read(lists, "Moves"), ElementsAre("1: x y"));
+  EXPECT_THAT(read(lists, "input_ids"), ElementsAre("1: [1]"));
+  EXPECT_THAT(read(R"({"text": "a", "Moves": "x y"})", "Moves"), ElementsAre("1: x y"));
+  EXPECT_THAT(read(R"({"prompt": "a", "completion": "b"})", "prompt"), ElementsAre("1: a"));
+  EXPECT_THAT(error(R"({"text": "a", "messages": [{"role": "user"}]})", "messages"),
+              ::testing::HasSubstr("has no chat_template"));
+  EXPECT_EQ(error(R"({"body": ["x"]})", "body"), "F, line 1: body: expected string, found list");
+  EXPECT_THAT(read(R"({"text": "a", "prompt": "b"})"), ElementsAre("1: a"));
+}
+
 TEST_F(JsonDocumentsTest, LabelsSayWhatIsSupervised) {
   tests::write_file(path_, "{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, -100]}");
   JsonDocuments documents(path_, "");
@@ -84,6 +96,15 @@ TEST_F(JsonDocumentsTest, ACompletionIsSupervised) {
               ::testing::EndsWith("games.jsonl has no messages; leave it out"));
   EXPECT_EQ(error(R"({"prompt": "a"})"), "F, line 1: the key 'completion' is missing");
   EXPECT_EQ(error(R"({"prompt": 5, "completion": "a"})"), "F, line 1: prompt: expected string, found number");
+  EXPECT_EQ(error(R"({"prompt": "a", "completion": [{"role": "assistant"}]})"),
+            "F, line 1: completion: expected string, found list; put the messages of prompt and completion into one "
+            "list, 'messages'");
+  EXPECT_THAT(tests::error_of([&] {
+                tests::write_file(path_, R"({"body": "a"})");
+                Document document;
+                JsonDocuments(path_, "body", {LossOn::assistant, model.path(), true}).next(document);
+              }),
+              ::testing::EndsWith("games.jsonl has no messages; leave it out"));
   tests::write_file(path_, R"({"text": "a"})");
   EXPECT_THAT(tests::error_of([&] { read_with(LossOn::completion, true); }),
               ::testing::EndsWith("games.jsonl has no prompt and completion, and no messages; leave it out"));

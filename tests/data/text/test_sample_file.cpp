@@ -45,6 +45,20 @@ TEST(SampleFile, WhatDiffersIsNamedWithBothValues) {
   EXPECT_EQ(with([](auto& options) { options.begin.reset(); }),
             "F was prepared with BOS 1, this run has none" + advice);
   EXPECT_EQ(with([](auto& options) { options.end = 3; }), "F was prepared with EOS 2, this run has 3" + advice);
+  EXPECT_EQ(with([](auto& options) { options.chat_template = 7; }), "(nothing was thrown)") << "no conversations";
+  auto chats = prepared;
+  chats.set.chat_template = 0xabcU;
+  const auto of_chats = [&](std::optional<std::uint32_t> of_run) {
+    auto options = prepared.options;
+    options.chat_template = of_run;
+    return tests::error_of([&] { check_prepared_for(chats, "F", {}, options); });
+  };
+  EXPECT_EQ(of_chats(0xabcU), "(nothing was thrown)");
+  EXPECT_EQ(
+      of_chats(7),
+      "F was prepared with a chat template (CRC32C 00000abc), this run has a chat template (CRC32C 00000007)" + advice);
+  EXPECT_EQ(of_chats({}),
+            "F was prepared with a chat template (CRC32C 00000abc), this run has no chat template" + advice);
 }
 
 TEST(SampleFile, OnlyIdsThatThereAreHaveToBeInTheVocabulary) {

@@ -51,6 +51,7 @@ TEST_F(SampleFileHdf5, WhatIsWrittenReadsBack) {
   other.options.begin.reset(), other.options.end.reset();
   other.options.long_documents = LongDocuments::truncate;
   other.tokenizer.reset();
+  other.set.chat_template = 0xfedcba98U;
   write_sample_file(path_, other);
   expect_same(read_sample_file(path_), other);
   EXPECT_TRUE(is_sample_file(path_));

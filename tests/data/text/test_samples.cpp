@@ -68,6 +68,8 @@ TEST_F(Samples, OfLabelsAreCutAndKeepWhatIsSupervised) {
   options_.long_documents.reset();
   EXPECT_EQ(error("a.jsonl", "{\"input_ids\": [3, 4], \"labels\": [3, -100]}"),
             "F: no sample has a supervised token among its first 4 tokens");
+  EXPECT_EQ(error("a.jsonl", "{\"input_ids\": [3, 4, 3, 4, 3], \"labels\": [3, -100, -100, -100, 3]}"),
+            "F: no sample has a supervised token among its first 4 tokens; raise `max-length`");
 }
 
 TEST_F(Samples, OfCompletionsHaveBosAndASupervisedEnd) {
@@ -75,6 +77,18 @@ TEST_F(Samples, OfCompletionsHaveBosAndASupervisedEnd) {
   const auto set = read("a.jsonl", R"({"prompt": "ab", "completion": "ba"})");
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 4, 4, 3, 2)));
   EXPECT_THAT(set.supervised, ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
+TEST_F(Samples, OfConversationsNameTheirTemplate) {
+  tests::write_file(directory_ / "chat_template.jinja", "{{ messages[0].content }}");
+  reading_.model = directory_.path();
+  options_.loss_on = LossOn::all;
+  const std::string chat = R"({"messages": [{"role": "user", "content": "ab"}]})";
+  const auto set = read("a.jsonl", chat);
+  EXPECT_EQ(set.chat_template, ChatFormat(directory_.path()).checksum());
+  tests::write_file(directory_ / "chat_template.jinja", "{{ messages[0]['content'] }}");
+  EXPECT_NE(read("a.jsonl", chat).chat_template, set.chat_template);
+  EXPECT_EQ(read("a.jsonl", R"({"text": "ab"})").chat_template, std::nullopt);
 }
 
 TEST_F(Samples, BosAndEosMayBeAbsent) {
