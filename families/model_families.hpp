@@ -36,8 +36,8 @@ void check_model_family(const FileReader& files, const std::filesystem::path& di
 /// Returns whether a directory has a tokenizer.json without a model.
 bool holds_only_tokenizer(const std::filesystem::path& directory);
 
-/// Returns the tokenizer of the model in `directory`, or the only one there. Throws std::runtime_error with the file that is missing or wrong;
-/// UsageError if models of this family have none.
+/// Returns the tokenizer of the model in `directory`, or the only one there. Throws std::runtime_error with the file
+/// that is missing or wrong; UsageError if models of this family have none.
 std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const std::filesystem::path& directory);
 
 /// Throws std::runtime_error: the model in `directory` has no tokenizer, and texts need one.
