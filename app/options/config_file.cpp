@@ -58,8 +58,8 @@ const Option* option_of_key(const std::string& key, const Command& command, cons
 [[noreturn]] void fail_unknown(const std::string& key, const Command& command, const tasks::TaskKind& task,
                                const std::filesystem::path& file) {
   if (const tasks::TaskKind* other = other_task_with(key, task)) {
-    throw UsageError(fmt::format("{}: {} belongs to --task {}, and this is a run of {}", file.string(), printable(key),
-                                 other->name(), task.title()));
+    throw TaskError(fmt::format("{}: {} belongs to --task {}, and this is a run of {}", file.string(), printable(key),
+                                other->name(), task.title()));
   }
   std::vector<std::string> names;
   for (const Option& option : option_table(task)) {

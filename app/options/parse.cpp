@@ -45,8 +45,7 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 }
 
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
-[[noreturn]] void refuse_option(const FileReader& files, const Command& command, std::span<const std::string> words,
-                                const tasks::TaskKind& task, const std::string& name) {
+[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     const std::string& text = option->help_for(command.name);  // what the command takes instead
     throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}{}", command.name, name,
@@ -54,9 +53,8 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
                                  text == option->help ? "" : text));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
-    check_named_model(files, words);
-    throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
-                                 other->name(), task.title()));
+    throw TaskError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
+                                other->name(), task.title()));
   }
   const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
@@ -172,6 +170,36 @@ void set_all(const Command& command, const Settings& settings, Arguments& argume
   }
 }
 
+Arguments parse_for(const tasks::TaskKind& task, const FileReader& files, const Command& command,
+                    std::span<const std::string> words) {
+  const std::map<std::string, Meaning> meanings = meanings_of(command, task);
+  std::vector<OptionName> names;
+  for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
+  const bool has_positional = command.most_positional > 0;
+  ReadWords read = read_words(names, words, has_positional ? TruthWords::positional : TruthWords::values);
+  Arguments arguments = default_arguments(command, task);
+  arguments.help = read.help;
+  if (read.help) return arguments;
+  Settings settings;
+  for (ReadOption& each : read.options) {
+    const auto known = meanings.find(each.name);
+    if (known == meanings.end()) refuse_option(command, task, each.typed.substr(2));
+    take_option(known->second, each, settings.typed, arguments);
+  }
+  if (!read.dashed.empty()) {
+    throw UsageError(
+        fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
+  }
+  check_positional(command, read.positional);
+  arguments.positional = std::move(read.positional);
+  add_configured(files, command, settings, arguments);
+  translate(settings, default_arguments(command, task), arguments.remarks);
+  set_all(command, settings, arguments);
+  resolve(command, arguments);
+  if (arguments.sources.was_given("recipe")) say_recipe(arguments);
+  return arguments;
+}
+
 }  // namespace
 
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task) {
@@ -202,32 +230,12 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
 
 Arguments parse_arguments(const FileReader& files, const Command& command, std::span<const std::string> words) {
   const tasks::TaskKind& task = choose_task(files, command, words);
-  const std::map<std::string, Meaning> meanings = meanings_of(command, task);
-  std::vector<OptionName> names;
-  for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
-  const bool has_positional = command.most_positional > 0;
-  ReadWords read = read_words(names, words, has_positional ? TruthWords::positional : TruthWords::values);
-  Arguments arguments = default_arguments(command, task);
-  arguments.help = read.help;
-  if (read.help) return arguments;
-  Settings settings;
-  for (ReadOption& each : read.options) {
-    const auto known = meanings.find(each.name);
-    if (known == meanings.end()) refuse_option(files, command, words, task, each.typed.substr(2));
-    take_option(known->second, each, settings.typed, arguments);
+  try {
+    return parse_for(task, files, command, words);
+  } catch (const TaskError&) {
+    check_named_model(files, command, words);
+    throw;
   }
-  if (!read.dashed.empty()) {
-    throw UsageError(
-        fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
-  }
-  check_positional(command, read.positional);
-  arguments.positional = std::move(read.positional);
-  add_configured(files, command, settings, arguments);
-  translate(settings, default_arguments(command, task), arguments.remarks);
-  set_all(command, settings, arguments);
-  resolve(command, arguments);
-  if (arguments.sources.was_given("recipe")) say_recipe(arguments);
-  return arguments;
 }
 
 }  // namespace mylos::app

@@ -85,7 +85,7 @@ class LanguageModelingKind final : public TextKind {
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
-    throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
+    throw TaskError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
   }
 };
 
