@@ -52,10 +52,7 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
                                  commands_with(*option), text == option->help ? "" : "; ",
                                  text == option->help ? "" : text));
   }
-  if (const tasks::TaskKind* other = other_task_with(name, task)) {
-    throw TaskError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
-                                other->name(), task.title()));
-  }
+  refuse_option_of_other_tasks(name, fmt::format("{}: --{}", command.name, name), task);
   const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
