@@ -83,6 +83,10 @@ path resolve_directory(const FileReader& files, const path& directory, bool chec
     return resolve_base(files, adapter, checks_sums);
   }
   if (holds_model(directory / "best")) return directory / "best";
+  ensure(!is_present(directory / "run.json"),
+         fmt::format("{} is a run that has no best/ yet, its best model; make a model of its last checkpoint with "
+                     "`mylos checkpoint export`, and give that",
+                     directory.string()));
   fail(fmt::format("{} is neither a model (no config.json) nor a run's output directory (no best/config.json)",
                    directory.string()));
 }

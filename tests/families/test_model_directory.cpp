@@ -71,6 +71,11 @@ TEST_F(ModelNames, DirectoriesComeFirstAndARunMeansItsBest) {
   EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "empty").string()); }),
             (root_ / "empty").string() +
                 " is neither a model (no config.json) nor a run's output directory (no best/config.json)");
+  write_file(root_ / "begun/run.json", "{}");
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "begun").string()); }),
+            (root_ / "begun").string() +
+                " is a run that has no best/ yet, its best model; make a model of its last checkpoint with `mylos "
+                "checkpoint export`, and give that");
   EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "model/config.json").string()); }),
             (root_ / "model/config.json").string() + " is a file, not a model directory");
   tests::write_file(root_ / "resnet50.pth", "pickle");
