@@ -372,6 +372,18 @@ TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   EXPECT_EQ(scores(run_), scores(base_, {"--adapter", run_ / "best"}));
 }
 
+TEST_F(LoraRuns, AreFoundByTheirNameInTheHubsCache) {
+  train_adapters();
+  const EnvironmentVariable cache("HF_HUB_CACHE", (directory_ / "hub").string());
+  const fs::path repository = directory_ / "hub" / "models--me--ad";
+  fs::create_directories(repository / "snapshots");
+  fs::copy(run_ / "best", repository / "snapshots" / "abc");
+  write_file(repository / "refs" / "main", "abc");
+  const json expected = scores(run_);
+  EXPECT_EQ(scores("me/ad"), expected);
+  EXPECT_EQ(scores(base_, {"--adapter", "me/ad"}), expected);
+}
+
 /// Also on two ranks, which end.
 TEST_F(BadAdapters, OfARunThatGoesOn) {
   const auto refuse = [&](const Words& more, const std::string& what, int exit_code, bool on_ranks = false) {

@@ -106,6 +106,22 @@ TEST_F(ModelNames, HuggingFacesCacheIsSearchedByItsReferences) {
   EXPECT_EQ(resolve_model(FileReader(), "org/moved"), root_ / "other/models--org--moved/snapshots/abc123");
 }
 
+TEST_F(ModelNames, AdaptersInTheCachesAreFoundByTheirNames) {
+  put("base");
+  const std::string config = R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"],
+                                 "base_model_name_or_path": ")" +
+                             (root_ / "base").string() + "\"}";
+  write_file(root_ / "hf/hub/models--me--ad/refs/main", "abc123\n");
+  write_file(root_ / "hf/hub/models--me--ad/snapshots/abc123/adapter_config.json", config);
+  EXPECT_EQ(adapter_directory("me/ad"), root_ / "hf/hub/models--me--ad/snapshots/abc123");
+  EXPECT_EQ(resolve_model(FileReader(), "me/ad"), root_ / "base");
+  write_file(root_ / "cache/mylos/models/me/other/adapter_config.json", config);
+  EXPECT_EQ(adapter_directory("me/other"), root_ / "cache/mylos/models/me/other");
+  EXPECT_EQ(adapter_directory("me/absent"), "");
+  put_snapshot("hf/hub", "models--me--model");
+  EXPECT_EQ(adapter_directory("me/model"), "") << "a model";
+}
+
 TEST_F(ModelNames, TheOriginalBertsHaveTwoNames) {
   put_snapshot("hf/hub", "models--bert-large-cased");
   for (const auto* name : {"bert-large-cased", "google-bert/bert-large-cased"}) {
@@ -151,6 +167,7 @@ TEST_F(ModelNames, WithoutAnyHomeThereIsNoCache) {
   const EnvironmentVariable cache("XDG_CACHE_HOME", "");
   const EnvironmentVariable home("HOME", "");
   EXPECT_THAT(error_of([] { data::cache_directory(); }), HasSubstr("neither XDG_CACHE_HOME nor HOME is set"));
+  EXPECT_EQ(adapter_directory("bert-base"), "");
 }
 
 }  // namespace
