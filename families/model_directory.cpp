@@ -73,7 +73,7 @@ path resolve_base(const FileReader& files, const path& adapter, bool checks_sums
   try {
     return resolve_model(files, config.base, checks_sums);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: its base is not here: {}; or {}", file.string(), error.what(), remedy));
+    fail(fmt::format("{}: its base is not here: {}; if it is elsewhere, {}", file.string(), error.what(), remedy));
   }
 }
 

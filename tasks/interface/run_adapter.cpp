@@ -77,9 +77,10 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
   ensure(config.task_type.empty() || config.task_type == task_type,
          fmt::format("{}: task_type is {}, but this task's is {}; give an adapter of this task",
                      (adapter / data::adapter_config_file).string(), config.task_type, task_type));
-  std::error_code unreadable;  // then nothing is known of the base
+  if (config.base.empty() || model.empty()) return;  // a model of built-in sizes has no directory
+  std::error_code unreadable;                        // then nothing is known of the base
   const fs::path base = fs::path(config.base) / "config.json", own = model / "config.json";
-  if (config.base.empty() || !fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
+  if (!fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
   ensure(sizes_in(base) == sizes_in(own),
          fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
                      (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));

@@ -190,6 +190,12 @@ TEST_F(LoraRuns, AreRepeatedFromTheirRecordAndPlanned) {
   EXPECT_EQ(values_of(again, "loss"), values_of(next, "loss"));
   const ProgramRun plan = run_mylos({"plan", "--model", run_, "--gpu", "a100-80"});
   EXPECT_THAT(plan.output, HasSubstr("of them frozen"));
+  write_file(directory_ / "other" / "adapter_config.json", R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4,
+    "target_modules": ["q_proj"], "base_model_name_or_path": ")" +
+                                                               base_.string() + "\"}");
+  const ProgramRun built_in =
+      run_mylos({"plan", "--model", "codellama-7b", "--adapter", directory_ / "other", "--gpu", "a100-80"});
+  EXPECT_THAT(built_in.output, HasSubstr("of them frozen")) << built_in.errors;
 }
 
 TEST_F(LoraRuns, AreCompared) {

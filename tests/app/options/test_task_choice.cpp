@@ -77,7 +77,8 @@ TEST_F(TaskChoice, AMissingModelIsReportedBeforeWhatItsTaskRefuses) {
   EXPECT_EQ(error("eval", {"--model", absent, "--loss-on", "all"}), "no directory " + absent);
   EXPECT_THAT(error("train", {"--model", "me/nosuch", "--max-length", "64"}), StartsWith("no model \"me/nosuch\""));
   EXPECT_THAT(error("train", {"--model", directory_ / "adapter", "--max-length", "64"}),
-              HasSubstr("adapter_config.json: its base is not here: no directory /nosuch/base"));
+              HasSubstr("adapter_config.json: its base is not here: no directory /nosuch/base; if it is elsewhere, "
+                        "give it as `model`, and this directory as `adapter`"));
   tests::write_file(config, R"({"model": ")" + absent + R"(", "text-field": "body"})");
   EXPECT_EQ(error("train", {"--config", config}), "no directory " + absent);
   EXPECT_THAT(error("train", {"--model", absent, "--max-length", "64", "--task", "question-answering"}),
