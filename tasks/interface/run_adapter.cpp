@@ -1,9 +1,10 @@
 #include "tasks/interface/run_adapter.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files/json.hpp"
 #include "core/base/setting_error.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 
 #include <fmt/format.h>
 
@@ -62,13 +63,12 @@ fs::path directory_of(const fs::path& given) {
   return best;
 }
 
-/// Returns a config.json without what differs between copies of a model.
-Json sizes_in(const fs::path& config) {
-  Json sizes = read_json(config);
-  for (const char* key : {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}) {
-    sizes.erase(key);
-  }
-  return sizes;
+/// Returns a model's configuration as its family reads it, which copies saved by other versions share.
+OrderedJson sizes_in(const fs::path& model) {
+  const FileReader files;
+  const data::ModelFamily& family = families::find_model_family(files, model);
+  ensure(family.config_json != nullptr, fmt::format("{} is {}, which takes no adapters", model.string(), family.model));
+  return family.config_json(data::PretrainedModel(files, model));
 }
 
 /// Errors: the adapter is for another task, or names a base in a directory that is another model.
@@ -81,7 +81,7 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
   std::error_code unreadable;                        // then nothing is known of the base
   const fs::path base = fs::path(config.base) / "config.json", own = model / "config.json";
   if (!fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
-  ensure(sizes_in(base) == sizes_in(own),
+  ensure(sizes_in(config.base) == sizes_in(model),
          fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
                      (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));
 }

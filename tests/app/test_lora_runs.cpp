@@ -293,6 +293,19 @@ TEST_F(BadAdapters, OfAnotherModel) {
                  "q_proj.lora_A.weight\" has shape (2, 16), the model of adapter_config.json needs (2, 8)");
 }
 
+/// Another version of transformers writes defaults, and other places for the same values.
+TEST_F(LoraRuns, TakeACopyOfTheirBaseThatWasSavedAnew) {
+  train_adapters();
+  const fs::path saved = directory_ / "saved";
+  fs::copy(base_, saved);
+  json config = read_json(saved / "config.json");
+  config["rope_parameters"] = {{"rope_theta", config["rope_theta"]}, {"rope_type", "default"}};
+  for (const char* key : {"rope_theta", "rope_scaling", "head_dim", "pad_token_id"}) config.erase(key);
+  config["use_cache"] = true;
+  write_file(saved / "config.json", config.dump());
+  EXPECT_EQ(scores(saved, {"--adapter", run_}), scores(run_));
+}
+
 TEST_F(BadAdapters, WithOtherTensors) {
   const fs::path file = adapter_ / "adapter_model.safetensors";
   const std::string bytes = read_file(file), tensor = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
