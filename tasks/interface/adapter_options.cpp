@@ -1,6 +1,7 @@
 #include "tasks/interface/adapter_options.hpp"
 
 #include "core/base/options/option_kinds.hpp"
+#include "data/huggingface/adapter_config.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +53,10 @@ bool stands_alone(std::string_view target) {
 }
 
 std::vector<Option<RunConfig>> adapter_options() {
-  const OptionNeed rank{.option = "lora-rank", .choice = {}, .why = "to have an effect"};
+  const OptionNeed rank{
+      .option = "lora-rank",
+      .choice = {},
+      .why = "only new adapters take it, and those of --adapter have their own in adapter_config.json"};
   std::vector<Option<RunConfig>> all = {
       count_or_unset_option(
           own("lora-rank", "N", trains,
@@ -62,7 +66,8 @@ std::vector<Option<RunConfig>> adapter_options() {
       real_option(own("lora-alpha", "X", trains,
                       "adapters are multiplied by X / rank, or with --lora-rslora by X / sqrt(rank); default: 2 rank",
                       {.needs = rank, .from_run = exported}),
-                  {.smallest = 0.0, .largest = unbounded, .open_below = true}, MYLOS_FIELD(task.adapters.alpha)),
+                  {.smallest = 0.0, .largest = data::most_adapter_alpha, .open_below = true, .open_above = true},
+                  MYLOS_FIELD(task.adapters.alpha)),
       real_option(own("lora-dropout", "X", trains, "dropout probability of what adapters read",
                       {.lays_out = true, .needs = rank, .from_run = exported}),
                   {.smallest = 0.0, .largest = 1.0, .open_above = true}, MYLOS_FIELD(task.adapters.dropout)),

@@ -31,6 +31,11 @@ std::string target_of(const std::string& name, const families::TextModel& model)
   return known == model.adapter_names.end() ? name : std::string(known->module);
 }
 
+/// Lets the adapters' run train the head whole.
+void train_head(const AdapterTask& task, std::vector<std::string>& trained) {
+  if (!task.head.empty() && std::ranges::count(trained, task.head) == 0) trained.emplace_back(task.head);
+}
+
 data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& model, const AdapterTask& task) {
   const AdapterSettings& given = run.task.adapters;
   data::AdapterConfig config;
@@ -41,7 +46,7 @@ data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& m
   config.dropout = given.dropout;
   config.rslora = given.rslora;
   config.trained = given.trained;
-  if (!task.head.empty()) config.trained.emplace_back(task.head);
+  train_head(task, config.trained);
   if (stands_alone(given.targets[0])) {
     config.pattern = given.targets[0];
     return config;
@@ -121,8 +126,7 @@ RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const fami
   if (!directory_.empty()) {
     config_ = data::read_adapter_config(files, directory_, notice);
     check_base(*config_, directory_, run.task.model, task.type);
-    const bool lacks_head = !task.head.empty() && std::ranges::count(config_->trained, task.head) == 0;
-    if (lacks_head && !run.task.train.empty()) config_->trained.emplace_back(task.head);  // else it would stay as drawn
+    if (!run.task.train.empty()) train_head(task, config_->trained);  // else it would stay as drawn
   } else if (run.task.adapters.rank > 0) {
     config_ = config_of(run, model, task);
   }

@@ -216,9 +216,27 @@ TEST_F(LoraRuns, AreCompared) {
 
 TEST_F(LoraRuns, TrainTheHeadOfQuestionAnsweringWhole) {
   const fs::path bert = golden_data() / "reference/examples_run", squad = source_dir() / "examples/squad";
-  const ProgramRun run = run_mylos({"train", "--model", bert, "--train", squad / "train.json", "--dev",
-                                    squad / "dev.json", "--output", run_, "--steps", "2", "--max-length", "128",
-                                    "--doc-stride", "32", "--lora-rank", "2", "--lora-targets", "query,value"});
+  const ProgramRun run = run_mylos({"train",
+                                    "--model",
+                                    bert,
+                                    "--train",
+                                    squad / "train.json",
+                                    "--dev",
+                                    squad / "dev.json",
+                                    "--output",
+                                    run_,
+                                    "--steps",
+                                    "2",
+                                    "--max-length",
+                                    "128",
+                                    "--doc-stride",
+                                    "32",
+                                    "--lora-rank",
+                                    "2",
+                                    "--lora-targets",
+                                    "query,value",
+                                    "--lora-train",
+                                    "qa_outputs"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(tensors_of(run_ / "best"),
               AllOf(Contains("base_model.model.qa_outputs.weight"), Contains("base_model.model.qa_outputs.bias"),
@@ -343,8 +361,13 @@ TEST_F(BadAdapters, OfOptions) {
   refuse({"--lora-rank", "2", "--adapter", adapter_}, "--lora-rank and --adapter exclude each other", 2);
   refuse({"--lora-rank", "2", "--freeze", "body"}, "--lora-rank and --freeze exclude each other", 2);
   refuse({"--adapter", adapter_, "--freeze", "body"}, "--adapter and --freeze exclude each other", 2);
-  refuse({"--lora-alpha", "4"}, "--lora-alpha needs --lora-rank: to have an effect", 2);
-  refuse({"--lora-targets", "k"}, "--lora-targets needs --lora-rank: to have an effect", 2);
+  refuse({"--lora-alpha", "4"},
+         "--lora-alpha needs --lora-rank: only new adapters take it, and those of --adapter have their own in "
+         "adapter_config.json",
+         2);
+  refuse({"--lora-rank", "2", "--lora-alpha", "1e30"}, "--lora-alpha 1e30: expected a number above 0 and below 1e+30",
+         2);
+  refuse({"--lora-targets", "k"}, "--lora-targets needs --lora-rank: only new adapters take it", 2);
   refuse({"--adapter", base_}, "--adapter " + base_.string() + ": neither an adapter (no adapter_config.json) nor");
   Words words = train_words(output_, {"--steps", "1", "--lora-rank", "2"});
   std::ranges::replace(words, base_.string(), adapter_.string());
