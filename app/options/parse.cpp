@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -129,10 +130,26 @@ void add_configured(const FileReader& files, const Command& command, Settings& s
   }
 }
 
-void check_positional(const Command& command, const std::vector<std::string>& positional) {
+/// Returns the list among `typed` after whose value `words` have `more`; null if there is none.
+const Setting* list_before(const std::string& more, const std::vector<Setting>& typed,
+                           std::span<const std::string> words) {
+  const auto found = std::ranges::find_if(typed, [&](const Setting& each) {
+    const std::array sequence{each.shown, each.value, more};
+    return each.option->expects.find("separated by commas") != std::string::npos &&
+           !std::ranges::search(words, sequence).empty();
+  });
+  return found == typed.end() ? nullptr : &*found;
+}
+
+void check_positional(const Command& command, const std::vector<std::string>& positional,
+                      const std::vector<Setting>& typed, std::span<const std::string> words) {
   if (positional.size() > command.most_positional) {
-    throw UsageError(fmt::format("{}: \"{}\" is one argument too many; usage: mylos {} {}", command.name,
-                                 printable(positional[command.most_positional]), command.name, command.arguments));
+    const std::string& more = positional[command.most_positional];
+    const Setting* list = list_before(more, typed, words);
+    throw UsageError(fmt::format("{}: \"{}\" is one argument too many; {}", command.name, printable(more),
+                                 list != nullptr ? fmt::format("a list is separated by commas: {} {},{}", list->shown,
+                                                               printable(list->value), printable(more))
+                                                 : fmt::format("usage: mylos {} {}", command.name, command.arguments)));
   }
   if (positional.size() < command.least_positional) {
     throw UsageError(
@@ -187,7 +204,7 @@ Arguments parse_for(const tasks::TaskKind& task, const FileReader& files, const 
     throw UsageError(
         fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
   }
-  check_positional(command, read.positional);
+  check_positional(command, read.positional, settings.typed, words);
   arguments.positional = std::move(read.positional);
   add_configured(files, command, settings, arguments);
   translate(settings, default_arguments(command, task), arguments.remarks);

@@ -26,11 +26,17 @@ Option<RunConfig> own(std::string name, std::string placeholder, std::string_vie
   return option;
 }
 
-/// A list of names, separated by commas, without spaces around them.
+std::string without_spaces_around(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+/// A list of names, separated by commas.
 Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string> AdapterSettings::*field) {
   option.expects = "names separated by commas";
   option.parse = [field](RunConfig& run, std::string_view text) {
     std::vector<std::string> names = split(text, ',');
+    std::ranges::transform(names, names.begin(), without_spaces_around);
     if (stands_alone(text)) names = {std::string(text)};
     if (std::ranges::any_of(names, &std::string::empty)) return false;
     if (names.size() > 1 && std::ranges::any_of(names, stands_alone)) return false;
