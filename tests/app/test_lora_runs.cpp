@@ -402,6 +402,26 @@ TEST_F(BadAdapters, ChangedBeforeARunGoesOn) {
                  "or the settings of the adapters are others; restore them");
 }
 
+TEST_F(BadAdapters, MovedBeforeARunGoesOn) {
+  const Words first = {"--adapter", adapter_, "--checkpoint-every", "1", "--steps", "1"};
+  ASSERT_EQ(run_mylos(train_words(output_, first)).exit_code, 0);
+  const Words steps = {"--checkpoint-every", "1", "--extend", "--steps"};
+  const fs::path moved = directory_ / "moved";
+  fs::rename(adapter_, moved);
+  const ProgramRun run = run_mylos(train_words(output_, joined({"--adapter", moved}, joined(steps, {"2"}))));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("goes on after step 1, from "));
+  json config = read_json(moved / "adapter_config.json");
+  config["lora_alpha"] = 40;
+  write_file(moved / "adapter_config.json", config.dump());
+  expect_refused(run_mylos(train_words(output_, joined({"--adapter", moved}, joined(steps, {"3"})))),
+                 "or the settings of the adapters are others; restore them");
+  expect_refused(run_mylos(train_words(output_, joined(steps, {"3"}))), "with other options: adapter ", 2);
+  // A run without --adapter does not get one.
+  expect_refused(run_mylos(train_words(directory_ / "first", joined({"--adapter", moved}, joined(steps, {"3"})))),
+                 "with other options: model ", 2);
+}
+
 /// Others find the base of an adapter by its name, and so do we.
 TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   const EnvironmentVariable cache("XDG_CACHE_HOME", (directory_ / "cache").string());
