@@ -73,7 +73,7 @@ path resolve_base(const FileReader& files, const path& adapter, bool checks_sums
   try {
     return resolve_model(files, config.base, checks_sums);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: its base is not here: {}; or {}", file.string(), error.what(), remedy));
+    fail(fmt::format("{}: its base is not here: {}; if it is elsewhere, {}", file.string(), error.what(), remedy));
   }
 }
 
@@ -83,6 +83,10 @@ path resolve_directory(const FileReader& files, const path& directory, bool chec
     return resolve_base(files, adapter, checks_sums);
   }
   if (holds_model(directory / "best")) return directory / "best";
+  ensure(!is_present(directory / "run.json"),
+         fmt::format("{} is a run that has no best/ yet, its best model; make a model of its last checkpoint with "
+                     "`mylos checkpoint export`, and give that",
+                     directory.string()));
   fail(fmt::format("{} is neither a model (no config.json) nor a run's output directory (no best/config.json)",
                    directory.string()));
 }
@@ -96,6 +100,17 @@ std::string remedy_for(const std::string& name) {
   return fmt::format(
       "only `mylos plan` knows this name; get a model of this size with: mylos fetch {}, and give that name",
       known->fetched);
+}
+
+/// Returns the directories of our cache and of the hub's in which a model or an adapter called `name` may be.
+std::vector<path> cached_directories(const std::string& name) {
+  if (data::cache_folder("models").empty()) return {};
+  std::vector<path> directories{data::cached_model_directory(name)};
+  for (const path& repository : hub_repositories(name)) {
+    if (const path snapshot = hub_snapshot(FileReader(), repository); !snapshot.empty())
+      directories.push_back(snapshot);
+  }
+  return directories;
 }
 
 path resolve_name(const FileReader& files, const std::string& name, bool checks_sums) {
@@ -119,14 +134,20 @@ path resolve_name(const FileReader& files, const std::string& name, bool checks_
     looked.push_back(repository.string());
   }
   if (incomplete) std::rethrow_exception(incomplete);
+  if (const path adapter = adapter_directory(name); !adapter.empty()) return resolve_base(files, adapter, checks_sums);
   fail(fmt::format("no model \"{}\": looked at {}; {}", name, fmt::join(looked, ", "), remedy_for(name)));
 }
 
 }  // namespace
 
-path adapter_directory(const path& directory) {
-  for (const path& each : {directory, directory / "best"}) {
-    if (holds_model(each)) return {};
+path adapter_directory(const path& given) {
+  std::vector<path> directories{given, given / "best"};
+  std::error_code unreadable;  // counts as missing
+  if (data::is_model_name(given.string()) && !std::filesystem::exists(given, unreadable)) {
+    directories = cached_directories(given.string());
+  }
+  for (const path& each : directories) {
+    if (is_file(each / "config.json")) return {};
     if (data::is_adapter_directory(each)) return each;
   }
   return {};

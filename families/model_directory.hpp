@@ -11,12 +11,12 @@
 /// Finds the model that --model names, without network access.
 namespace mylos::families {
 
-/// Returns the directory of an adapter that `directory` is, or that is the best/ of the run whose output it is; empty
-/// if it is a model or neither.
-std::filesystem::path adapter_directory(const std::filesystem::path& directory);
+/// Returns the directory of the adapter that `given` means: that directory, the best/ of the run whose output it is, or
+/// one in our cache or Hugging Face's if it is a name. Empty if it is a model or neither.
+std::filesystem::path adapter_directory(const std::filesystem::path& given);
 
 /// Resolves `model` to a model directory. It is a directory with config.json, the output directory of a run (its best/
-/// is used), an adapter's directory (its base is used), or the name of a model in our cache or in Hugging Face's. With
+/// is used), an adapter's directory (its base is used), or the name of either in our cache or in Hugging Face's. With
 /// `checks_sums` a model in our cache is read in full and must match its fetch record; when many processes read the
 /// same cache, one of them needs to do this. Throws std::runtime_error with the locations searched and how to get the
 /// model.

@@ -230,8 +230,8 @@ std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const p
 }
 
 void fail_without_tokenizer(const path& directory) {
-  fail(fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
-                   find_model_family(FileReader(), directory).tokenizer_file));
+  fail(fmt::format("{}: has no tokenizer ({} or {}), which is needed for texts; copy the model's there",
+                   directory.string(), fast_tokenizer_file, find_model_family(FileReader(), directory).tokenizer_file));
 }
 
 void notice_tokenizer_choice(const FileReader& files, const path& directory, const Notice& notice) {

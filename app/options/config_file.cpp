@@ -57,10 +57,7 @@ const Option* option_of_key(const std::string& key, const Command& command, cons
 
 [[noreturn]] void fail_unknown(const std::string& key, const Command& command, const tasks::TaskKind& task,
                                const std::filesystem::path& file) {
-  if (const tasks::TaskKind* other = other_task_with(key, task)) {
-    throw UsageError(fmt::format("{}: {} belongs to --task {}, and this is a run of {}", file.string(), printable(key),
-                                 other->name(), task.title()));
-  }
+  refuse_option_of_other_tasks(key, fmt::format("{}: {}", file.string(), printable(key)), task);
   std::vector<std::string> names;
   for (const Option& option : option_table(task)) {
     if (option_of_key(option.name, command, task) != nullptr) names.push_back(option.name);

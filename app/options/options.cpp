@@ -127,13 +127,16 @@ void check_options_of(std::string_view command, std::string_view part, const Arg
       fmt::format("{} {} has no --{}; leave it out", command, part, arguments.sources.spelling(option->name)));
 }
 
-const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {
+void refuse_option_of_other_tasks(std::string_view name, std::string_view shown, const tasks::TaskKind& task) {
   const std::string normal = normalized_name(name);
+  std::vector<Choice> others;
   for (const tasks::TaskKind* other : tasks::task_kinds()) {
     const auto options = own_options(*other);
-    if (other != &task && find_called(options, normal) != options.end()) return other;
+    if (other != &task && find_called(options, normal) != options.end()) others.push_back({std::string(other->name())});
   }
-  return nullptr;
+  if (others.empty()) return;
+  throw TaskError(
+      fmt::format("{} belongs to --task {}, and this is a run of {}", shown, describe(others), task.title()));
 }
 
 }  // namespace mylos::app

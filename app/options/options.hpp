@@ -45,8 +45,9 @@ void check_options_of(std::string_view command, std::string_view part, const Arg
 /// Returns the options that only `task` has.
 std::vector<Option> own_options(const tasks::TaskKind& task);
 
-/// Returns a task other than `task` that has its own option with this name or alias; null if there is none.
-const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task);
+/// Errors: TaskError if tasks other than `task` have their own option with this name or alias, which a message calls
+/// `shown`.
+void refuse_option_of_other_tasks(std::string_view name, std::string_view shown, const tasks::TaskKind& task);
 
 /// Parts of the table, one file each. Options of one command are in headers: train_options.hpp, plan_options.hpp,
 /// tool_options.hpp.

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -45,19 +46,14 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 }
 
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
-[[noreturn]] void refuse_option(const FileReader& files, const Command& command, std::span<const std::string> words,
-                                const tasks::TaskKind& task, const std::string& name) {
+[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     const std::string& text = option->help_for(command.name);  // what the command takes instead
     throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}{}", command.name, name,
                                  commands_with(*option), text == option->help ? "" : "; ",
                                  text == option->help ? "" : text));
   }
-  if (const tasks::TaskKind* other = other_task_with(name, task)) {
-    check_named_model(files, words);
-    throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
-                                 other->name(), task.title()));
-  }
+  refuse_option_of_other_tasks(name, fmt::format("{}: --{}", command.name, name), task);
   const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
@@ -134,10 +130,26 @@ void add_configured(const FileReader& files, const Command& command, Settings& s
   }
 }
 
-void check_positional(const Command& command, const std::vector<std::string>& positional) {
+/// Returns the list among `typed` after whose value `words` have `more`; null if there is none.
+const Setting* list_before(const std::string& more, const std::vector<Setting>& typed,
+                           std::span<const std::string> words) {
+  const auto found = std::ranges::find_if(typed, [&](const Setting& each) {
+    const std::array sequence{each.shown, each.value, more};
+    return each.option->expects.find("separated by commas") != std::string::npos &&
+           !std::ranges::search(words, sequence).empty();
+  });
+  return found == typed.end() ? nullptr : &*found;
+}
+
+void check_positional(const Command& command, const std::vector<std::string>& positional,
+                      const std::vector<Setting>& typed, std::span<const std::string> words) {
   if (positional.size() > command.most_positional) {
-    throw UsageError(fmt::format("{}: \"{}\" is one argument too many; usage: mylos {} {}", command.name,
-                                 printable(positional[command.most_positional]), command.name, command.arguments));
+    const std::string& more = positional[command.most_positional];
+    const Setting* list = list_before(more, typed, words);
+    throw UsageError(fmt::format("{}: \"{}\" is one argument too many; {}", command.name, printable(more),
+                                 list != nullptr ? fmt::format("a list is separated by commas: {} {},{}", list->shown,
+                                                               printable(list->value), printable(more))
+                                                 : fmt::format("usage: mylos {} {}", command.name, command.arguments)));
   }
   if (positional.size() < command.least_positional) {
     throw UsageError(
@@ -172,6 +184,36 @@ void set_all(const Command& command, const Settings& settings, Arguments& argume
   }
 }
 
+Arguments parse_for(const tasks::TaskKind& task, const FileReader& files, const Command& command,
+                    std::span<const std::string> words) {
+  const std::map<std::string, Meaning> meanings = meanings_of(command, task);
+  std::vector<OptionName> names;
+  for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
+  const bool has_positional = command.most_positional > 0;
+  ReadWords read = read_words(names, words, has_positional ? TruthWords::positional : TruthWords::values);
+  Arguments arguments = default_arguments(command, task);
+  arguments.help = read.help;
+  if (read.help) return arguments;
+  Settings settings;
+  for (ReadOption& each : read.options) {
+    const auto known = meanings.find(each.name);
+    if (known == meanings.end()) refuse_option(command, task, each.typed.substr(2));
+    take_option(known->second, each, settings.typed, arguments);
+  }
+  if (!read.dashed.empty()) {
+    throw UsageError(
+        fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
+  }
+  check_positional(command, read.positional, settings.typed, words);
+  arguments.positional = std::move(read.positional);
+  add_configured(files, command, settings, arguments);
+  translate(settings, default_arguments(command, task), arguments.remarks);
+  set_all(command, settings, arguments);
+  resolve(command, arguments);
+  if (arguments.sources.was_given("recipe")) say_recipe(arguments);
+  return arguments;
+}
+
 }  // namespace
 
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task) {
@@ -202,32 +244,12 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
 
 Arguments parse_arguments(const FileReader& files, const Command& command, std::span<const std::string> words) {
   const tasks::TaskKind& task = choose_task(files, command, words);
-  const std::map<std::string, Meaning> meanings = meanings_of(command, task);
-  std::vector<OptionName> names;
-  for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
-  const bool has_positional = command.most_positional > 0;
-  ReadWords read = read_words(names, words, has_positional ? TruthWords::positional : TruthWords::values);
-  Arguments arguments = default_arguments(command, task);
-  arguments.help = read.help;
-  if (read.help) return arguments;
-  Settings settings;
-  for (ReadOption& each : read.options) {
-    const auto known = meanings.find(each.name);
-    if (known == meanings.end()) refuse_option(files, command, words, task, each.typed.substr(2));
-    take_option(known->second, each, settings.typed, arguments);
+  try {
+    return parse_for(task, files, command, words);
+  } catch (const TaskError&) {
+    check_named_model(files, command, words);
+    throw;
   }
-  if (!read.dashed.empty()) {
-    throw UsageError(
-        fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
-  }
-  check_positional(command, read.positional);
-  arguments.positional = std::move(read.positional);
-  add_configured(files, command, settings, arguments);
-  translate(settings, default_arguments(command, task), arguments.remarks);
-  set_all(command, settings, arguments);
-  resolve(command, arguments);
-  if (arguments.sources.was_given("recipe")) say_recipe(arguments);
-  return arguments;
 }
 
 }  // namespace mylos::app

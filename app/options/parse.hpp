@@ -17,7 +17,8 @@ Arguments default_arguments(const Command& command, const tasks::TaskKind& task 
 
 /// Parses the words after the command's name. Options are --name VALUE or --name=VALUE, spelled with "-" or "_"; words
 /// after "--" are positional. Reads the --config file first, so that options override it. With --help, ignores
-/// everything else. Errors: UsageError naming the option, its value and the expected values.
+/// everything else. Errors: UsageError naming the option, its value and the expected values; those of
+/// check_named_model if another task might take them.
 Arguments parse_arguments(const FileReader& files, const Command& command, std::span<const std::string> words);
 
 /// Sets `option` to the value `text`; errors call it `name` ("--max_steps", "run.json: steps"). Errors: UsageError.

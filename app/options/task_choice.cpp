@@ -39,18 +39,30 @@ std::string text_member(const OrderedJson& object, std::string_view name) {
   return {};
 }
 
-/// Returns the task that serves `model`, a directory or a name; null if there is none, or no such model.
+/// Returns the task that serves `model`, a directory or a name; null if none does. Errors: those of resolve_model.
 const tasks::TaskKind* kind_of_named_model(const FileReader& files, const std::string& model) {
-  if (model.empty()) return nullptr;
   std::error_code unreadable;
   const bool is_directory = std::filesystem::is_directory(model, unreadable);
   const tasks::TaskKind* known = is_directory ? nullptr : tasks::kind_of_known_model(model);
-  if (known != nullptr) return known;
-  try {
-    return tasks::kind_of_model(files, families::resolve_model(files, model, false));
-  } catch (const std::runtime_error&) {
-    return nullptr;
+  return known != nullptr ? known : tasks::kind_of_model(files, families::resolve_model(files, model, false));
+}
+
+/// Returns the task that the command, --task or the configuration `settings` names; null if none does.
+const tasks::TaskKind* named_task(const Command& command, std::span<const std::string> words,
+                                  const OrderedJson& settings) {
+  if (!command.task.empty()) {
+    const tasks::TaskKind* only = tasks::find_task_kind(command.task);
+    require(only != nullptr, "choose_task: a command of a task that is not in the table");
+    return only;
   }
+  const tasks::TaskKind* typed = tasks::find_task_kind(typed_value_of(words, "task"));
+  return typed != nullptr ? typed : tasks::find_task_kind(text_member(settings, "task"));
+}
+
+/// Returns the model of --model or, without it, of the configuration; empty if neither names one.
+std::string named_model(std::span<const std::string> words, const OrderedJson& settings) {
+  const std::string typed = typed_value_of(words, "model");
+  return typed.empty() ? text_member(settings, "model") : typed;
 }
 
 }  // namespace
@@ -70,28 +82,24 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
   return value;
 }
 
-void check_named_model(const FileReader& files, std::span<const std::string> words) {
-  const std::string model = typed_value_of(words, "model");
-  std::error_code unreadable;
-  if (!std::filesystem::is_directory(model, unreadable) || kind_of_named_model(files, model) != nullptr) return;
-  families::find_model_family(files, families::resolve_model(files, model, false));
+void check_named_model(const FileReader& files, const Command& command, std::span<const std::string> words) {
+  const OrderedJson settings = read_settings(files, typed_value_of(words, "config"));
+  const std::string model = named_model(words, settings);
+  if (model.empty() || named_task(command, words, settings) != nullptr) return;
+  if (kind_of_named_model(files, model) == nullptr) {
+    families::find_model_family(files, families::resolve_model(files, model, false));
+  }
 }
 
 const tasks::TaskKind& choose_task(const FileReader& files, const Command& command,
                                    std::span<const std::string> words) {
-  if (!command.task.empty()) {
-    const tasks::TaskKind* only = tasks::find_task_kind(command.task);
-    require(only != nullptr, "choose_task: a command of a task that is not in the table");
-    return *only;
-  }
   const OrderedJson settings = read_settings(files, typed_value_of(words, "config"));
-  for (const std::string& name : {typed_value_of(words, "task"), text_member(settings, "task")}) {
-    const tasks::TaskKind* named = tasks::find_task_kind(name);
-    if (named != nullptr) return *named;
-  }
-  for (const std::string& model : {typed_value_of(words, "model"), text_member(settings, "model")}) {
-    const tasks::TaskKind* kind = kind_of_named_model(files, model);
+  if (const tasks::TaskKind* named = named_task(command, words, settings)) return *named;
+  try {
+    const std::string model = named_model(words, settings);
+    const tasks::TaskKind* kind = model.empty() ? nullptr : kind_of_named_model(files, model);
     if (kind != nullptr) return *kind;
+  } catch (const std::runtime_error&) {  // check_named_model reports it where the task matters
   }
   const tasks::TaskKind* of_recipe = task_of_recipe(typed_value_of(words, "recipe"));
   return of_recipe != nullptr ? *of_recipe : tasks::default_task_kind();

@@ -21,7 +21,9 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
 
 /// Returns --collective-timeout in seconds, as `words` give it, else the default. Never fails, in the same way.
 double collective_timeout_in(std::span<const std::string> words);
-/// Throws std::runtime_error if --model names a directory of a model family that no task serves.
-void check_named_model(const FileReader& files, std::span<const std::string> words);
+
+/// Checks the model that chooses the task, unless the task is named: without it, options may be refused that its task
+/// has. Errors: those of families::resolve_model, and std::runtime_error if the model is of no family.
+void check_named_model(const FileReader& files, const Command& command, std::span<const std::string> words);
 
 }  // namespace mylos::app

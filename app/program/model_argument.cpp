@@ -84,12 +84,11 @@ std::string take_settings(std::string_view command, const Json& run, const std::
 }
 
 void take_run_settings(const Command& command, Arguments& arguments) {
+  // Without the model the task may be another.
+  if (!arguments.task->trains_by_name(arguments.model)) families::resolve_model(FileReader(), arguments.model, false);
   const Json run = run_of_model(arguments.model);
   std::string taken;
-  if (!run.is_null()) {
-    families::resolve_model(FileReader(), arguments.model, false);  // without it the task may be another
-    taken = take_settings(command.name, run, fmt::format("{}/run.json", arguments.model), arguments);
-  }
+  if (!run.is_null()) taken = take_settings(command.name, run, fmt::format("{}/run.json", arguments.model), arguments);
   if (!taken.empty()) log_line(fmt::format("{}: options from its run.json:{}", arguments.model, taken));
   arguments.task->check(arguments.run);
 }

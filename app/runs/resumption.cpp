@@ -40,10 +40,14 @@ void add_options(Names& names, OnResume on_resume, const tasks::TaskKind& task) 
   }
 }
 
-/// Returns the option of the model that adapters belong to, which may have moved: a checkpoint has its checksum.
-Names model_of_adapters(const Arguments& arguments) {
+/// Returns the options of the model that adapters belong to and of the adapter that they began as. Both may have moved:
+/// a checkpoint has the checksums of the model and of how adapters are applied, and the adapters' values.
+Names origin_of_adapters(const nlohmann::ordered_json& saved, const Arguments& arguments) {
   const tasks::AdapterSettings& adapters = arguments.run.task.adapters;
-  return adapters.rank > 0 || !adapters.directory.empty() ? Names{"model"} : Names();
+  if (adapters.rank > 0) return {"model"};
+  const auto began = saved.find("adapter");
+  const bool began_as_one = began != saved.end() && began->is_string();
+  return began_as_one && !adapters.directory.empty() ? Names{"model", "adapter"} : Names();
 }
 
 /// Compares settings. Those in `compared_otherwise` may differ, and those whose rows say so; with --extend also the
@@ -64,7 +68,7 @@ train::CommandDifference difference_but_for(Names compared_otherwise, const nloh
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
-  if (arguments.train->extend) return difference_but_for(model_of_adapters(arguments), saved, arguments);
+  if (arguments.train->extend) return difference_but_for(origin_of_adapters(saved, arguments), saved, arguments);
   if (!is_finished(saved)) return difference_but_for({}, saved, arguments);
   // Its results are not those of, for example, another precision.
   return {.options = differing_settings(saved, *find_command("train"), arguments, Names{"overwrite"})};
@@ -76,7 +80,7 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
   ensure(saved.is_object(), fmt::format("{}: /run/configuration is not a JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
   const auto checksums = saved_checksums(saved);
-  Names by_content = model_of_adapters(arguments);
+  Names by_content = origin_of_adapters(saved, arguments);
   for (const auto& [option, checksum] : checksums.items()) {
     const auto setting = settings.find(option);
     if (setting != settings.end() && !setting->is_null()) by_content.emplace_back(setting.key());

@@ -10,4 +10,10 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// An option or a value that the task of the run does not take. Another task might.
+class TaskError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 }  // namespace mylos

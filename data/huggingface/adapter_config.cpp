@@ -22,7 +22,6 @@ namespace mylos::data {
 namespace {
 
 constexpr std::size_t most_rank = 1U << 20U;
-constexpr double most_alpha = 1e30;
 
 /// The keys of PEFT 0.21 with which it computes or trains something else if they have another value.
 constexpr const char* fixed_values = R"({"alora_invocation_tokens": null, "arrow_config": null, "bias": "none",
@@ -140,7 +139,7 @@ AdapterConfig read_adapter_config(const FileReader& files, const std::filesystem
   for (const auto& [key, text] : {std::pair("base_model_name_or_path", &config.base), {"task_type", &config.task_type}})
     if (const Json* value = reader.find(key)) *text = as_string(*value, JsonLocation(file, key));
   reader.read_size("r", 1, most_rank, config.rank, true);
-  reader.read_number("lora_alpha", true, most_alpha, config.alpha);
+  reader.read_number("lora_alpha", true, most_adapter_alpha, config.alpha);
   reader.read_number("lora_dropout", false, 1.0, config.dropout);
   reader.read_flag("use_rslora", config.rslora);
   read_patterns(ordered, reader, "rank_pattern", [&](const ConfigReader& values, const std::string& expression) {
@@ -149,7 +148,7 @@ AdapterConfig read_adapter_config(const FileReader& files, const std::filesystem
   });
   read_patterns(ordered, reader, "alpha_pattern", [&](const ConfigReader& values, const std::string& expression) {
     double& alpha = config.alphas.emplace_back(expression, config.alpha).second;
-    values.read_number(expression.c_str(), true, most_alpha, alpha);
+    values.read_number(expression.c_str(), true, most_adapter_alpha, alpha);
   });
   read_modules(reader, config);
   return config;

@@ -17,6 +17,8 @@ namespace mylos::data {
 inline constexpr const char* adapter_config_file = "adapter_config.json";
 inline constexpr const char* adapter_weights_file = "adapter_model.safetensors";
 
+inline constexpr double most_adapter_alpha = 1e30;  ///< lora_alpha is below
+
 /// A LoRA adapter as adapter_config.json describes it. A module is named by its whole name
 /// ("model.layers.0.self_attn.q_proj") or by the end of it after a dot ("q_proj").
 struct AdapterConfig {

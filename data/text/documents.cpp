@@ -43,8 +43,8 @@ DocumentFormat document_format(const std::filesystem::path& path) {
   if (ending == ".txt") return DocumentFormat::plain_text;
   ensure(ending != ".gz", fmt::format("{}: gzip-compressed: decompress it first", path.string()));
   fail(fmt::format(
-      "{}: the format is unknown; use .jsonl (JSON lines), .pgn (chess games) or .txt (one document per line)",
-      path.string()));
+      "{}: the format is unknown; use .jsonl (JSON lines), .pgn (chess games), .txt (one document per line){}",
+      path.string(), ending == ".h5" ? "" : " or .h5 (written by `mylos prepare`)"));
 }
 
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path, DocumentFormat format,

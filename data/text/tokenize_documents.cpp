@@ -95,8 +95,7 @@ void tokenize_documents(std::span<Document> documents, const std::filesystem::pa
   if (tokenizer == nullptr) {
     const auto text = std::ranges::find(documents, false, &Document::has_ids);
     if (text == documents.end()) return;
-    fail_document(path, text->line,
-                  "text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
+    fail_document(path, text->line, "text, but the model's directory has no tokenizer; give ids as input_ids instead");
   }
   SharedDocuments shared(documents, *tokenizer);
   std::vector<std::thread> others;

@@ -104,15 +104,15 @@ class ImageClassificationKind final : public TaskKind {
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) != 0.0) {
-      throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
+      throw TaskError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
     }
     if (run.task.attention.value_or(AttentionKernel::portable) != AttentionKernel::portable) {
-      throw UsageError(
+      throw TaskError(
           fmt::format("--attention {}: these models have no attention; leave it out", to_string(*run.task.attention)));
     }
     if (run.engine.micro_tokens > 0) {
-      throw UsageError(fmt::format("--micro-tokens {}: images have no tokens; use --micro-batch, in images",
-                                   run.engine.micro_tokens));
+      throw TaskError(fmt::format("--micro-tokens {}: images have no tokens; use --micro-batch, in images",
+                                  run.engine.micro_tokens));
     }
   }
   /// Errors: UsageError if a micro-batch is smaller than a group, or a full batch has fewer groups than there are

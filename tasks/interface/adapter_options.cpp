@@ -1,6 +1,7 @@
 #include "tasks/interface/adapter_options.hpp"
 
 #include "core/base/options/option_kinds.hpp"
+#include "data/huggingface/adapter_config.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,11 +26,17 @@ Option<RunConfig> own(std::string name, std::string placeholder, std::string_vie
   return option;
 }
 
-/// A list of names, separated by commas, without spaces around them.
+std::string without_spaces_around(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+/// A list of names, separated by commas.
 Option<RunConfig> names_option(Option<RunConfig> option, std::vector<std::string> AdapterSettings::*field) {
   option.expects = "names separated by commas";
   option.parse = [field](RunConfig& run, std::string_view text) {
     std::vector<std::string> names = split(text, ',');
+    std::ranges::transform(names, names.begin(), without_spaces_around);
     if (stands_alone(text)) names = {std::string(text)};
     if (std::ranges::any_of(names, &std::string::empty)) return false;
     if (names.size() > 1 && std::ranges::any_of(names, stands_alone)) return false;
@@ -52,7 +59,10 @@ bool stands_alone(std::string_view target) {
 }
 
 std::vector<Option<RunConfig>> adapter_options() {
-  const OptionNeed rank{.option = "lora-rank", .choice = {}, .why = "to have an effect"};
+  const OptionNeed rank{
+      .option = "lora-rank",
+      .choice = {},
+      .why = "only new adapters take it, and those of --adapter have their own in adapter_config.json"};
   std::vector<Option<RunConfig>> all = {
       count_or_unset_option(
           own("lora-rank", "N", trains,
@@ -62,7 +72,8 @@ std::vector<Option<RunConfig>> adapter_options() {
       real_option(own("lora-alpha", "X", trains,
                       "adapters are multiplied by X / rank, or with --lora-rslora by X / sqrt(rank); default: 2 rank",
                       {.needs = rank, .from_run = exported}),
-                  {.smallest = 0.0, .largest = unbounded, .open_below = true}, MYLOS_FIELD(task.adapters.alpha)),
+                  {.smallest = 0.0, .largest = data::most_adapter_alpha, .open_below = true, .open_above = true},
+                  MYLOS_FIELD(task.adapters.alpha)),
       real_option(own("lora-dropout", "X", trains, "dropout probability of what adapters read",
                       {.lays_out = true, .needs = rank, .from_run = exported}),
                   {.smallest = 0.0, .largest = 1.0, .open_above = true}, MYLOS_FIELD(task.adapters.dropout)),

@@ -1,9 +1,10 @@
 #include "tasks/interface/run_adapter.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files/json.hpp"
 #include "core/base/setting_error.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,11 @@ std::string target_of(const std::string& name, const families::TextModel& model)
   return known == model.adapter_names.end() ? name : std::string(known->module);
 }
 
+/// Lets the adapters' run train the head whole.
+void train_head(const AdapterTask& task, std::vector<std::string>& trained) {
+  if (!task.head.empty() && std::ranges::count(trained, task.head) == 0) trained.emplace_back(task.head);
+}
+
 data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& model, const AdapterTask& task) {
   const AdapterSettings& given = run.task.adapters;
   data::AdapterConfig config;
@@ -40,7 +46,7 @@ data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& m
   config.dropout = given.dropout;
   config.rslora = given.rslora;
   config.trained = given.trained;
-  if (!task.head.empty()) config.trained.emplace_back(task.head);
+  train_head(task, config.trained);
   if (stands_alone(given.targets[0])) {
     config.pattern = given.targets[0];
     return config;
@@ -62,13 +68,12 @@ fs::path directory_of(const fs::path& given) {
   return best;
 }
 
-/// Returns a config.json without what differs between copies of a model.
-Json sizes_in(const fs::path& config) {
-  Json sizes = read_json(config);
-  for (const char* key : {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}) {
-    sizes.erase(key);
-  }
-  return sizes;
+/// Returns a model's configuration as its family reads it, which copies saved by other versions share.
+OrderedJson sizes_in(const fs::path& model) {
+  const FileReader files;
+  const data::ModelFamily& family = families::find_model_family(files, model);
+  ensure(family.config_json != nullptr, fmt::format("{} is {}, which takes no adapters", model.string(), family.model));
+  return family.config_json(data::PretrainedModel(files, model));
 }
 
 /// Errors: the adapter is for another task, or names a base in a directory that is another model.
@@ -77,10 +82,11 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
   ensure(config.task_type.empty() || config.task_type == task_type,
          fmt::format("{}: task_type is {}, but this task's is {}; give an adapter of this task",
                      (adapter / data::adapter_config_file).string(), config.task_type, task_type));
-  std::error_code unreadable;  // then nothing is known of the base
+  if (config.base.empty() || model.empty()) return;  // a model of built-in sizes has no directory
+  std::error_code unreadable;                        // then nothing is known of the base
   const fs::path base = fs::path(config.base) / "config.json", own = model / "config.json";
-  if (config.base.empty() || !fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
-  ensure(sizes_in(base) == sizes_in(own),
+  if (!fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
+  ensure(sizes_in(config.base) == sizes_in(model),
          fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
                      (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));
 }
@@ -120,8 +126,7 @@ RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const fami
   if (!directory_.empty()) {
     config_ = data::read_adapter_config(files, directory_, notice);
     check_base(*config_, directory_, run.task.model, task.type);
-    const bool lacks_head = !task.head.empty() && std::ranges::count(config_->trained, task.head) == 0;
-    if (lacks_head && !run.task.train.empty()) config_->trained.emplace_back(task.head);  // else it would stay as drawn
+    if (!run.task.train.empty()) train_head(task, config_->trained);  // else it would stay as drawn
   } else if (run.task.adapters.rank > 0) {
     config_ = config_of(run, model, task);
   }

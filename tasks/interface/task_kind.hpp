@@ -114,7 +114,7 @@ class TaskKind {
   virtual void fit_ranks(RunConfig&, [[maybe_unused]] std::size_t ranks) const {}
   /// Returns the number that every micro-batch is a multiple of, in the units of --micro-batch.
   virtual std::size_t micro_batch_step(const RunConfig&) const { return 1; }
-  /// Errors: UsageError if settings are incompatible.
+  /// Errors: TaskError if settings are incompatible.
   virtual void check(const RunConfig&) const {}
 
   /// Adapts the settings to the model in `run.task.model`, which the user called `name`. `notice` gets a line for each

@@ -18,6 +18,9 @@ constexpr std::array peers = {
     peer_alias("text-column", "text-field"),
     peer_alias("max-seq-length", "max-length"),
     peer_alias("block-size", "max-length"),
+    PeerOption{"assistant-only-loss", true, "", "", "use --loss-on assistant, the default for messages, or all"},
+    PeerOption{"completion-only-loss", true, "", "",
+               "use --loss-on completion, the default for prompt and completion, or all"},
 };
 
 // torch.optim.AdamW decays all tensors by 0.01. Only Trainer clips gradients.
@@ -85,7 +88,7 @@ class LanguageModelingKind final : public TextKind {
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
-    throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
+    throw TaskError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
   }
 };
 

@@ -3,6 +3,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "data/text/sample_file.hpp"
+#include "families/interface/fast_tokenizer.hpp"
 #include "families/model_families.hpp"
 
 #include <fmt/format.h>
@@ -31,8 +32,8 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
   if (tokenizer) {
     families::notice_tokenizer_choice(files, directory, notice);
   } else {
-    notice(fmt::format("{} has no {}: documents must contain ids, as input_ids in JSON lines", directory.string(),
-                       family.tokenizer_file));
+    notice(fmt::format("{} has no tokenizer ({} or {}): documents must contain ids, as input_ids in JSON lines",
+                       directory.string(), families::fast_tokenizer_file, family.tokenizer_file));
   }
   return tokenizer;
 }

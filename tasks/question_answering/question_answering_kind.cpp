@@ -124,7 +124,7 @@ class QuestionAnsweringKind final : public TextKind {
   void check(const RunConfig& run) const override {
     const SquadConfig& config = squad_config(run);
     if (config.truncate || config.doc_stride < config.max_length) return;
-    throw UsageError(
+    throw TaskError(
         fmt::format("--doc-stride {}: expected less than --max-length, {}", config.doc_stride, config.max_length));
   }
 

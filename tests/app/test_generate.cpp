@@ -205,7 +205,7 @@ TEST_F(Generate, BadModelsAreNamed) {
   write_file(model_ / "config.json", config.dump());
   expect_refused({"ab"}, 1, "tokenizer.model: has 5 pieces, and the model's vocab_size is 4");
   fs::remove(model_ / "tokenizer.model");
-  expect_refused({"ab"}, 1, "has no tokenizer.model, which is needed for texts");
+  expect_refused({"ab"}, 1, "has no tokenizer (tokenizer.json or tokenizer.model), which is needed for texts");
 }
 
 TEST_F(Generate, RefusesModelsOfOtherTasks) {
@@ -235,7 +235,8 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
   EXPECT_THAT(error({"tokenize", "--model", model_, "--vocab", "v"}, ""),
               HasSubstr("--model and --vocab exclude each other"));
   fs::remove(model_ / "tokenizer.model");
-  EXPECT_THAT(error(tokenize, "ab\n"), HasSubstr("has no tokenizer.model, which is needed for texts"));
+  EXPECT_THAT(error(tokenize, "ab\n"),
+              HasSubstr("has no tokenizer (tokenizer.json or tokenizer.model), which is needed for texts"));
 }
 
 /// The text of ids has that of special tokens, and control characters, but on a terminal.

@@ -144,7 +144,7 @@ TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
 }
 
 TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
-  const std::string reported = "has no tokenizer.model: documents must contain ids";
+  const std::string reported = "has no tokenizer (tokenizer.json or tokenizer.model): documents must contain ids";
   const ProgramRun run = train(run_, {"--steps", "2"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr(model_.string() + " " + reported));
@@ -152,9 +152,8 @@ TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
   EXPECT_EQ(scored.exit_code, 0) << scored.errors;
   EXPECT_THAT(scored.errors, HasSubstr(reported));
   write_file(directory_ / "texts.txt", "e2e4\n");
-  expect_refused(
-      run_mylos({"eval", "--model", run_, "--data", directory_ / "texts.txt", "--output", directory_ / "x"}),
-      "texts.txt, line 1: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
+  expect_refused(run_mylos({"eval", "--model", run_, "--data", directory_ / "texts.txt", "--output", directory_ / "x"}),
+                 "texts.txt, line 1: text, but the model's directory has no tokenizer; give ids as input_ids instead");
 }
 
 TEST_F(LanguageRuns, ATokenizerMayHaveFewerPiecesThanTheModel) {
@@ -210,7 +209,7 @@ TEST_F(LanguageRuns, BadInputIsNamed) {
   const std::string first = "{\"input_ids\": [3, 4]}\n", location = train_.string() + ", line 2";
   expect_error(first + "{\"input_ids\": [3, 29]}\n",
                location + ": input_ids[1]: id 29 is outside the model's vocabulary of 29");
-  expect_error("{\"text\": \"e2e4\"}\n", "no tokenizer.model");
+  expect_error("{\"text\": \"e2e4\"}\n", "has no tokenizer; give ids");
   expect_error("", train_.string() + ": contains no documents");
   expect_error(first + "{\"input_ids\": []}\n", location, {"--strict"});
   expect_error(tiny_documents(4), "--max-length 64: expected at most 32", {"--max-length", "64"}, 2);

@@ -190,6 +190,12 @@ TEST_F(LoraRuns, AreRepeatedFromTheirRecordAndPlanned) {
   EXPECT_EQ(values_of(again, "loss"), values_of(next, "loss"));
   const ProgramRun plan = run_mylos({"plan", "--model", run_, "--gpu", "a100-80"});
   EXPECT_THAT(plan.output, HasSubstr("of them frozen"));
+  write_file(directory_ / "other" / "adapter_config.json", R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4,
+    "target_modules": ["q_proj"], "base_model_name_or_path": ")" +
+                                                               base_.string() + "\"}");
+  const ProgramRun built_in =
+      run_mylos({"plan", "--model", "codellama-7b", "--adapter", directory_ / "other", "--gpu", "a100-80"});
+  EXPECT_THAT(built_in.output, HasSubstr("of them frozen")) << built_in.errors;
 }
 
 TEST_F(LoraRuns, AreCompared) {
@@ -210,9 +216,27 @@ TEST_F(LoraRuns, AreCompared) {
 
 TEST_F(LoraRuns, TrainTheHeadOfQuestionAnsweringWhole) {
   const fs::path bert = golden_data() / "reference/examples_run", squad = source_dir() / "examples/squad";
-  const ProgramRun run = run_mylos({"train", "--model", bert, "--train", squad / "train.json", "--dev",
-                                    squad / "dev.json", "--output", run_, "--steps", "2", "--max-length", "128",
-                                    "--doc-stride", "32", "--lora-rank", "2", "--lora-targets", "query,value"});
+  const ProgramRun run = run_mylos({"train",
+                                    "--model",
+                                    bert,
+                                    "--train",
+                                    squad / "train.json",
+                                    "--dev",
+                                    squad / "dev.json",
+                                    "--output",
+                                    run_,
+                                    "--steps",
+                                    "2",
+                                    "--max-length",
+                                    "128",
+                                    "--doc-stride",
+                                    "32",
+                                    "--lora-rank",
+                                    "2",
+                                    "--lora-targets",
+                                    "query,value",
+                                    "--lora-train",
+                                    "qa_outputs"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(tensors_of(run_ / "best"),
               AllOf(Contains("base_model.model.qa_outputs.weight"), Contains("base_model.model.qa_outputs.bias"),
@@ -287,6 +311,19 @@ TEST_F(BadAdapters, OfAnotherModel) {
                  "q_proj.lora_A.weight\" has shape (2, 16), the model of adapter_config.json needs (2, 8)");
 }
 
+/// Another version of transformers writes defaults, and other places for the same values.
+TEST_F(LoraRuns, TakeACopyOfTheirBaseThatWasSavedAnew) {
+  train_adapters();
+  const fs::path saved = directory_ / "saved";
+  fs::copy(base_, saved);
+  json config = read_json(saved / "config.json");
+  config["rope_parameters"] = {{"rope_theta", config["rope_theta"]}, {"rope_type", "default"}};
+  for (const char* key : {"rope_theta", "rope_scaling", "head_dim", "pad_token_id"}) config.erase(key);
+  config["use_cache"] = true;
+  write_file(saved / "config.json", config.dump());
+  EXPECT_EQ(scores(saved, {"--adapter", run_}), scores(run_));
+}
+
 TEST_F(BadAdapters, WithOtherTensors) {
   const fs::path file = adapter_ / "adapter_model.safetensors";
   const std::string bytes = read_file(file), tensor = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
@@ -324,8 +361,13 @@ TEST_F(BadAdapters, OfOptions) {
   refuse({"--lora-rank", "2", "--adapter", adapter_}, "--lora-rank and --adapter exclude each other", 2);
   refuse({"--lora-rank", "2", "--freeze", "body"}, "--lora-rank and --freeze exclude each other", 2);
   refuse({"--adapter", adapter_, "--freeze", "body"}, "--adapter and --freeze exclude each other", 2);
-  refuse({"--lora-alpha", "4"}, "--lora-alpha needs --lora-rank: to have an effect", 2);
-  refuse({"--lora-targets", "k"}, "--lora-targets needs --lora-rank: to have an effect", 2);
+  refuse({"--lora-alpha", "4"},
+         "--lora-alpha needs --lora-rank: only new adapters take it, and those of --adapter have their own in "
+         "adapter_config.json",
+         2);
+  refuse({"--lora-rank", "2", "--lora-alpha", "1e30"}, "--lora-alpha 1e30: expected a number above 0 and below 1e+30",
+         2);
+  refuse({"--lora-targets", "k"}, "--lora-targets needs --lora-rank: only new adapters take it", 2);
   refuse({"--adapter", base_}, "--adapter " + base_.string() + ": neither an adapter (no adapter_config.json) nor");
   Words words = train_words(output_, {"--steps", "1", "--lora-rank", "2"});
   std::ranges::replace(words, base_.string(), adapter_.string());
@@ -360,6 +402,26 @@ TEST_F(BadAdapters, ChangedBeforeARunGoesOn) {
                  "or the settings of the adapters are others; restore them");
 }
 
+TEST_F(BadAdapters, MovedBeforeARunGoesOn) {
+  const Words first = {"--adapter", adapter_, "--checkpoint-every", "1", "--steps", "1"};
+  ASSERT_EQ(run_mylos(train_words(output_, first)).exit_code, 0);
+  const Words steps = {"--checkpoint-every", "1", "--extend", "--steps"};
+  const fs::path moved = directory_ / "moved";
+  fs::rename(adapter_, moved);
+  const ProgramRun run = run_mylos(train_words(output_, joined({"--adapter", moved}, joined(steps, {"2"}))));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("goes on after step 1, from "));
+  json config = read_json(moved / "adapter_config.json");
+  config["lora_alpha"] = 40;
+  write_file(moved / "adapter_config.json", config.dump());
+  expect_refused(run_mylos(train_words(output_, joined({"--adapter", moved}, joined(steps, {"3"})))),
+                 "or the settings of the adapters are others; restore them");
+  expect_refused(run_mylos(train_words(output_, joined(steps, {"3"}))), "with other options: adapter ", 2);
+  // A run without --adapter does not get one.
+  expect_refused(run_mylos(train_words(directory_ / "first", joined({"--adapter", moved}, joined(steps, {"3"})))),
+                 "with other options: model ", 2);
+}
+
 /// Others find the base of an adapter by its name, and so do we.
 TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   const EnvironmentVariable cache("XDG_CACHE_HOME", (directory_ / "cache").string());
@@ -378,6 +440,18 @@ TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   base_ = run_;
   EXPECT_EQ(run_mylos(train_words(directory_ / "on", {"--steps", "1"})).exit_code, 0);
   EXPECT_EQ(base_in(directory_ / "on" / "best"), "owner/name");
+}
+
+TEST_F(LoraRuns, AreFoundByTheirNameInTheHubsCache) {
+  train_adapters();
+  const EnvironmentVariable cache("HF_HUB_CACHE", (directory_ / "hub").string());
+  const fs::path repository = directory_ / "hub" / "models--me--ad";
+  fs::create_directories(repository / "snapshots");
+  fs::copy(run_ / "best", repository / "snapshots" / "abc");
+  write_file(repository / "refs" / "main", "abc");
+  const json expected = scores(run_);
+  EXPECT_EQ(scores("me/ad"), expected);
+  EXPECT_EQ(scores(base_, {"--adapter", "me/ad"}), expected);
 }
 
 /// Also on two ranks, which end.

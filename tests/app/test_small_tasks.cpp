@@ -106,7 +106,10 @@ TEST_F(SmallTasks, AnOptionOfAnotherTaskSaysSo) {
   EXPECT_THAT(run_small({"train", "--model", images_, "--shortest", "3"}).errors,
               HasSubstr("train: --shortest belongs to --task next-word, and this is a run of image classification"));
   EXPECT_THAT(train_words({"--doc-stride", "3"}).errors,
-              HasSubstr("--doc-stride belongs to --task question-answering"));
+              HasSubstr("--doc-stride belongs to --task question-answering, and"));
+  EXPECT_THAT(train_words({"--max_length", "4"}).errors,
+              HasSubstr("train: --max_length belongs to --task question-answering or language-modeling, and this is a "
+                        "run of next words"));
   EXPECT_THAT(train_words({"--task", "chess"}).errors,
               HasSubstr("--task chess: expected question-answering, language-modeling, image-classification or "
                         "next-word"));
@@ -140,6 +143,9 @@ TEST_F(SmallTasks, AConfigurationNamesItsTask) {
   write_file(directory_ / "mixed.json", R"({"task": "image-classification", "shortest": 3})");
   EXPECT_THAT(run_small({"train", "--config", directory_ / "mixed.json"}).errors,
               HasSubstr("shortest belongs to --task next-word, and this is a run of image classification"));
+  write_file(directory_ / "mixed.json", R"({"task": "image-classification", "lora-rank": 3})");
+  EXPECT_THAT(run_small({"train", "--config", directory_ / "mixed.json"}).errors,
+              HasSubstr("lora-rank belongs to --task question-answering or language-modeling, and this is a run of"));
 }
 
 TEST_F(SmallTasks, ReportsAndPlansFollowTheTask) {

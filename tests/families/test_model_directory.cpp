@@ -71,6 +71,11 @@ TEST_F(ModelNames, DirectoriesComeFirstAndARunMeansItsBest) {
   EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "empty").string()); }),
             (root_ / "empty").string() +
                 " is neither a model (no config.json) nor a run's output directory (no best/config.json)");
+  write_file(root_ / "begun/run.json", "{}");
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "begun").string()); }),
+            (root_ / "begun").string() +
+                " is a run that has no best/ yet, its best model; make a model of its last checkpoint with `mylos "
+                "checkpoint export`, and give that");
   EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "model/config.json").string()); }),
             (root_ / "model/config.json").string() + " is a file, not a model directory");
   tests::write_file(root_ / "resnet50.pth", "pickle");
@@ -99,6 +104,22 @@ TEST_F(ModelNames, HuggingFacesCacheIsSearchedByItsReferences) {
   put_snapshot("other", "models--org--moved");
   const EnvironmentVariable hub("HF_HUB_CACHE", (root_ / "other").string());
   EXPECT_EQ(resolve_model(FileReader(), "org/moved"), root_ / "other/models--org--moved/snapshots/abc123");
+}
+
+TEST_F(ModelNames, AdaptersInTheCachesAreFoundByTheirNames) {
+  put("base");
+  const std::string config = R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"],
+                                 "base_model_name_or_path": ")" +
+                             (root_ / "base").string() + "\"}";
+  write_file(root_ / "hf/hub/models--me--ad/refs/main", "abc123\n");
+  write_file(root_ / "hf/hub/models--me--ad/snapshots/abc123/adapter_config.json", config);
+  EXPECT_EQ(adapter_directory("me/ad"), root_ / "hf/hub/models--me--ad/snapshots/abc123");
+  EXPECT_EQ(resolve_model(FileReader(), "me/ad"), root_ / "base");
+  write_file(root_ / "cache/mylos/models/me/other/adapter_config.json", config);
+  EXPECT_EQ(adapter_directory("me/other"), root_ / "cache/mylos/models/me/other");
+  EXPECT_EQ(adapter_directory("me/absent"), "");
+  put_snapshot("hf/hub", "models--me--model");
+  EXPECT_EQ(adapter_directory("me/model"), "") << "a model";
 }
 
 TEST_F(ModelNames, TheOriginalBertsHaveTwoNames) {
@@ -146,6 +167,7 @@ TEST_F(ModelNames, WithoutAnyHomeThereIsNoCache) {
   const EnvironmentVariable cache("XDG_CACHE_HOME", "");
   const EnvironmentVariable home("HOME", "");
   EXPECT_THAT(error_of([] { data::cache_directory(); }), HasSubstr("neither XDG_CACHE_HOME nor HOME is set"));
+  EXPECT_EQ(adapter_directory("bert-base"), "");
 }
 
 }  // namespace

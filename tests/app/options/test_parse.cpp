@@ -70,6 +70,24 @@ TEST(Parse, PositionalArgumentsAreCounted) {
             "score: too few arguments; usage: mylos score DATA PREDICTIONS [options]");
 }
 
+TEST(Parse, ListsAreSeparatedByCommas) {
+  EXPECT_EQ(error_of_train({"--lora_target_modules", "q_proj", "v_proj", "o_proj"}),
+            "train: \"v_proj\" is one argument too many; a list is separated by commas: --lora_target_modules "
+            "q_proj,v_proj");
+  const Arguments spaced = parse_train({"--lora-rank", "2", "--lora-targets", "q_proj, v_proj ,o"});
+  EXPECT_THAT(spaced.run.task.adapters.targets, testing::ElementsAre("q_proj", "v_proj", "o"));
+  EXPECT_THAT(error_of_train({"--lora-targets", "q, "}), testing::HasSubstr("expected names separated by commas"));
+}
+
+TEST(Parse, ThePartsOfTextsThatPeersTrainHaveAnOption) {
+  const Words task = {"--task", "language-modeling"};
+  EXPECT_EQ(error_of_train({task[0], task[1], "--assistant_only_loss", "True"}),
+            "--assistant_only_loss is not supported; use --loss-on assistant, the default for messages, or all");
+  EXPECT_EQ(error_of_train({task[0], task[1], "--completion_only_loss", "False"}),
+            "--completion_only_loss false is not supported; use --loss-on completion, the default for prompt and "
+            "completion, or all");
+}
+
 TEST(Parse, WhatACommandNeedsIsNamed) {
   struct Case {
     const char* command;

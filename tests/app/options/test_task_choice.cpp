@@ -4,6 +4,7 @@
 #include "tests/small_models/word_kind.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,6 +13,8 @@
 namespace mylos::app {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 class TaskChoice : public testing::Test {
@@ -56,6 +59,32 @@ TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
   EXPECT_EQ(choice({"--model", directory_ / "none"}), "question-answering");
   EXPECT_EQ(choice({"--config", directory_ / "none.json"}), "question-answering");
   EXPECT_EQ(choice({"--", "--model", words_}), "question-answering");
+}
+
+/// The default task then refuses what the model's own may take.
+TEST_F(TaskChoice, AMissingModelIsReportedBeforeWhatItsTaskRefuses) {
+  const std::string absent = directory_ / "absent", config = directory_ / "run.json";
+  tests::write_file(
+      directory_ / "adapter/adapter_config.json",
+      R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"], "base_model_name_or_path": "/nosuch/base"})");
+  const auto error = [](const char* command, const Words& words) {
+    return tests::error_of([&] { parse_arguments(FileReader(), *find_command(command), words); });
+  };
+  for (const char* command : {"train", "prepare", "plan"}) {
+    EXPECT_EQ(error(command, {"--model", absent, "--max-length", "64"}), "no directory " + absent) << command;
+  }
+  EXPECT_EQ(error("train", {"--model", absent, "--text-field", "body"}), "no directory " + absent);
+  EXPECT_EQ(error("eval", {"--model", absent, "--loss-on", "all"}), "no directory " + absent);
+  EXPECT_THAT(error("train", {"--model", "me/nosuch", "--max-length", "64"}), StartsWith("no model \"me/nosuch\""));
+  EXPECT_THAT(error("train", {"--model", directory_ / "adapter", "--max-length", "64"}),
+              HasSubstr("adapter_config.json: its base is not here: no directory /nosuch/base; if it is elsewhere, "
+                        "give it as `model`, and this directory as `adapter`"));
+  tests::write_file(config, R"({"model": ")" + absent + R"(", "text-field": "body"})");
+  EXPECT_EQ(error("train", {"--config", config}), "no directory " + absent);
+  EXPECT_THAT(error("train", {"--model", absent, "--max-length", "64", "--task", "question-answering"}),
+              StartsWith("--doc-stride 128: expected less"));
+  EXPECT_EQ(error("train", {"--model", absent, "--lerning-rate", "3"}),
+            "train does not have --lerning-rate; did you mean --learning-rate?");
 }
 
 TEST_F(TaskChoice, ARegisteredTaskIsAValueOfTheOption) {

@@ -48,6 +48,20 @@ TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
               HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20 --long split\n"));
 }
 
+TEST_F(ModelArgument, AMissingModelIsReportedBeforeItsSettings) {
+  for (const char* command : {"eval", "ask"}) {
+    Words words = {command, "--model", directory_ / "absent", "--max-length", "64"};
+    for (const std::string& word : std::string(command) == "eval"
+                                       ? Words{"--data", dev_, "--output", directory_ / "eval"}
+                                       : Words{"--context", dev_, "who runs?"}) {
+      words.push_back(word);
+    }
+    const ProgramRun run = run_mylos(words);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.errors, HasSubstr("no directory " + (directory_ / "absent").string() + "\n")) << command;
+  }
+}
+
 TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {
   json document = json::parse(tiny_questions());
   document["version"] = "v2.0";

@@ -18,9 +18,10 @@ TEST(DocumentFormat, IsInTheName) {
   EXPECT_EQ(document_format("a.b.txt"), DocumentFormat::plain_text);
   EXPECT_EQ(error_of([] { document_format("games.jsonl.gz"); }),
             "games.jsonl.gz: gzip-compressed: decompress it first");
-  EXPECT_EQ(
-      error_of([] { document_format("games.csv"); }),
-      "games.csv: the format is unknown; use .jsonl (JSON lines), .pgn (chess games) or .txt (one document per line)");
+  EXPECT_EQ(error_of([] { document_format("games.csv"); }),
+            "games.csv: the format is unknown; use .jsonl (JSON lines), .pgn (chess games), .txt (one document per "
+            "line) or .h5 "
+            "(written by `mylos prepare`)");
 }
 
 TEST(PlainTextDocuments, AreLines) {

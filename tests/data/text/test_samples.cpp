@@ -181,7 +181,7 @@ TEST_F(Samples, WithoutATokenizerDocumentsBringIds) {
   EXPECT_THAT(samples(read_samples(path, nullptr, options_, {})), ElementsAre(ElementsAre(1, 3, 4, 2)));
   tests::write_file(path, "\n{\"text\": \"ab\"}");
   EXPECT_EQ(tests::error_of_file(path, [&] { read_samples(path, nullptr, options_, {}); }),
-            "F, line 2: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
+            "F, line 2: text, but the model's directory has no tokenizer; give ids as input_ids instead");
 }
 
 TEST_F(Samples, NeedRoomForTwoTokens) {
