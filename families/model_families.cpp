@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <array>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <vector>
