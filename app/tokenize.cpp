@@ -108,7 +108,8 @@ void tokenize_chats(const data::Tokenizer& tokenizer, const std::filesystem::pat
 
 /// Returns the directory of --model, which may hold the files of a tokenizer alone.
 std::filesystem::path tokenizer_directory(const std::string& model) {
-  return families::holds_only_tokenizer(model) ? std::filesystem::path(model) : families::resolve_model(FileReader(), model);
+  return families::holds_only_tokenizer(model) ? std::filesystem::path(model)
+                                               : families::resolve_model(FileReader(), model);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ namespace mylos::tests {
 /// A small Llama with weights and a tokenizer of the letters a and b, documents, and the options of its adapters.
 class LoraRuns : public TinyRun, protected RankLauncher {
  protected:
+  using Words = std::vector<std::string>;
+
   LoraRuns() : TinyRun(llama_family()) {}
   void SetUp() override {
     TinyRun::SetUp();
