@@ -169,10 +169,16 @@ path resolve_model(const FileReader& files, const std::string& model, bool check
   return resolve_name(files, model, checks_sums);
 }
 
-std::string hub_name(const std::string& model) {
-  std::error_code unreadable;  // reported by resolve_model
-  const bool is_name = model.find('/') != std::string::npos && data::is_model_name(model);
-  return is_name && !std::filesystem::is_directory(model, unreadable) ? model : std::string();
+std::string hub_name(const FileReader& files, const std::string& name, const path& directory) {
+  const auto normal = [](const path& given) { return std::filesystem::absolute(given).lexically_normal(); };
+  std::error_code unreadable;  // counts as no directory
+  const bool may_be = name.find('/') != std::string::npos && data::is_model_name(name);
+  if (!may_be || std::filesystem::is_directory(name, unreadable)) return {};
+  try {
+    return normal(resolve_model(files, name, false)) == normal(directory) ? name : std::string();
+  } catch (const std::runtime_error&) {  // nothing here has this name
+    return {};
+  }
 }
 
 NamedModel read_named_model(const std::string& name, BodyOutput output) {

@@ -22,8 +22,8 @@ std::filesystem::path adapter_directory(const std::filesystem::path& given);
 /// model.
 std::filesystem::path resolve_model(const FileReader& files, const std::string& model, bool checks_sums = true);
 
-/// Returns `model` if it is the hub's name of a model, owner/name, and no directory; otherwise an empty text.
-std::string hub_name(const std::string& model);
+/// Returns `name` if it is the hub's name, owner/name, of the model in `directory`; otherwise an empty text.
+std::string hub_name(const FileReader& files, const std::string& name, const std::filesystem::path& directory);
 
 /// A model whose sizes a command needs, and not its weights.
 struct NamedModel {

@@ -137,8 +137,11 @@ tasks::RunConfig recorded_run(Arguments arguments, const tasks::TaskKind& kind, 
   }
   if (configuration.is_object()) {
     take_settings("checkpoint/export", Json(configuration), file.string(), arguments);
-    const OrderedJson model = configuration.value("model", OrderedJson());
-    if (model.is_string()) arguments.run.task.adapters.base = families::hub_name(model.get<std::string>());
+    const OrderedJson name = configuration.value("model", OrderedJson());
+    const std::optional<fs::path> model = recorded_model(configuration);
+    if (name.is_string() && model) {
+      arguments.run.task.adapters.base = families::hub_name(FileReader(), name.get<std::string>(), *model);
+    }
   }
   return arguments.run;
 }
@@ -174,10 +177,10 @@ void check_base(const tasks::ExportedModel& exported, const parallel::Checkpoint
                 const fs::path& directory) {
   constexpr const char* member = train::AdaptedModel::checksum_member;
   if (!exported.base_checksum || !record.has(member) || record.integer(member) == *exported.base_checksum) return;
-  fail(
-      fmt::format("{}: its adapters belong to the model in {}, and the weights in {} are others; give that model with "
-                  "--model",
-                  file.string(), record.text(train::AdaptedModel::directory_member), directory.string()));
+  fail(fmt::format(
+      "{}: its adapters belong to the model in {}, and the weights in {} or the settings of the adapters are others; "
+      "restore them, or give that model with --model",
+      file.string(), record.text(train::AdaptedModel::directory_member), directory.string()));
 }
 
 }  // namespace
@@ -195,9 +198,9 @@ int export_checkpoint(const Arguments& arguments) {
                                     .resolved = recorded_resolved(configuration),
                                     .checks_base = arguments.checkpoint->merges};
   const tasks::ExportedModel model = kind.export_model(trained);
-  check_base(model, index.record, path, directory);
   const std::vector<SavedTensor> tensors = exported_tensors(index, model, directory, path);
   check_new_directory(output);
+  check_base(model, index.record, path, directory);
   const auto write = [&](const fs::path& target) {
     train::export_model(
         *model.exporter, [&](const train::TensorSink& take) { read_tensors(tensors, take); }, target);

@@ -282,7 +282,8 @@ void check_tf32(const Arguments& arguments) {
   const std::string provider = tf32_gemm_provider();
   if (provider.empty()) {
     throw UsageError(
-        "--tf32 needs a GPU, and this build is for the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+        "--tf32 needs a GPU of NVIDIA, and this build is for none; leave it out, or build with "
+        "-DMYLOS_ENABLE_CUDA=ON");
   }
   const std::string& chosen = engine.gemm.provider;
   if (chosen == train::GemmConfig::automatic || provider.starts_with(chosen)) return;

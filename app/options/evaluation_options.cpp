@@ -77,7 +77,7 @@ std::vector<Option> evaluation_options(const tasks::TaskKind& task) {
           named("keep-best", "K", evaluation, "train",
                 "number of best models to keep: best/, and best-models/STEP/ for the others; without --dev, by the "
                 "training loss of each epoch",
-                {.on_resume = OnResume::free}),
+                {.on_resume = OnResume::unfinished}),
           {1, 1'000}, MYLOS_FIELD(run.engine.best.keep)),
   };
 }

@@ -35,7 +35,7 @@ Option precision_option() {
       named("precision", "TYPE", computing, "train plan eval ask bench/gemm bench/step bench/batch generate classify",
             "type of parameters and activations: float, bfloat16 or half; sums, master weights and optimizer state "
             "stay float",
-            {.on_resume = OnResume::free, .lays_out = true, .is_shown = true}),
+            {.on_resume = OnResume::unfinished, .lays_out = true, .is_shown = true}),
       precision_choices(), MYLOS_FIELD(run.engine.precision),
       [](std::string_view name) { return parse_precision(name).value(); },
       [](Precision precision) { return to_string(precision); });
@@ -46,7 +46,7 @@ Option export_precision_option() {
       named("export-precision", "TYPE", computing, "train checkpoint/export merge",
             "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is float, else "
             "the type of its initial weights",
-            {.on_resume = OnResume::free, .from_run = "checkpoint/export"}),
+            {.on_resume = OnResume::unfinished, .from_run = "checkpoint/export"}),
       precision_choices(), MYLOS_FIELD(run.task.export_precision), parse_precision, name_or_null<Precision>);
 }
 

@@ -109,10 +109,11 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
                       arguments.model, other));
     }
     adapter = own;
-    arguments.model = families::hub_name(data::read_adapter_config(files, own, [](const std::string&) {}).base);
+    const data::AdapterConfig config = data::read_adapter_config(files, own, [](const std::string&) {});
+    arguments.model = families::hub_name(files, config.base, model);
     if (arguments.model.empty()) arguments.model = model.string();  // run.json names both
   }
-  arguments.run.task.adapters.base = families::hub_name(arguments.model);  // by which others find it too
+  arguments.run.task.adapters.base = families::hub_name(files, arguments.model, model);  // by which others find it too
   if (!check_task(files, arguments, model)) families::check_model_family(files, model);
   arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);
 }

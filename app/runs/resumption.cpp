@@ -55,10 +55,12 @@ Names origin_of_adapters(const nlohmann::ordered_json& saved, const Arguments& a
 train::CommandDifference difference_but_for(Names compared_otherwise, const nlohmann::ordered_json& saved,
                                             const Arguments& arguments) {
   const Command& command = *find_command("train");
+  const bool extend = arguments.train->extend;
   Names may_differ = std::move(compared_otherwise);
   add_options(may_differ, OnResume::free, *arguments.task);
+  if (extend || !is_finished(saved)) add_options(may_differ, OnResume::unfinished, *arguments.task);
   std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
-  if (!arguments.train->extend) return {.options = std::move(all)};
+  if (!extend) return {.options = std::move(all)};
   add_options(may_differ, OnResume::longer, *arguments.task);
   std::vector<std::string> rest = differing_settings(saved, command, arguments, may_differ);
   const bool extends = rest.size() != all.size();
@@ -68,10 +70,7 @@ train::CommandDifference difference_but_for(Names compared_otherwise, const nloh
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
-  if (arguments.train->extend) return difference_but_for(origin_of_adapters(saved, arguments), saved, arguments);
-  if (!is_finished(saved)) return difference_but_for({}, saved, arguments);
-  // Its results are not those of, for example, another precision.
-  return {.options = differing_settings(saved, *find_command("train"), arguments, Names{"overwrite"})};
+  return difference_but_for(arguments.train->extend ? origin_of_adapters(saved, arguments) : Names(), saved, arguments);
 }
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,

@@ -12,9 +12,8 @@
 /// Resumes a run from a checkpoint.
 namespace mylos::app {
 
-/// Compares the arguments with those of `saved`, a run.json. Lists the differences that a resumed run may not have;
-/// with
-/// --extend, the length may differ. For a finished run that is not extended, lists all differences.
+/// Compares the arguments with those of `saved`, a run.json, and lists the differences that a resumed run may not have;
+/// for a finished run also those that its results would have. With --extend, the length may differ.
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments);
 
 /// The run that is resumed.

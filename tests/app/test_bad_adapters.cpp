@@ -204,7 +204,7 @@ TEST_F(BadAdapters, AreNotMerged) {
   const Words merge = {"checkpoint", "export", run_, "--merge", "--output", output};
   expect_refused(run_mylos(joined(merge, {"--model", other})), "its adapters belong to the model in " + base_.string() +
                                                                    ", and the weights in " + other.string() +
-                                                                   " are others");
+                                                                   " or the settings");
   fs::create_directory(killed);
   EXPECT_EQ(run_mylos(merge).exit_code, 0);
   EXPECT_FALSE(fs::exists(killed));

@@ -153,7 +153,7 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workloa
   return result;
 }
 
-/// Returns the smallest other kind of GPU with enough memory; empty if there is none.
+/// Returns the smallest other kind of GPU of the same vendor with enough memory; empty if there is none.
 std::string larger_kind(const Workload& workload, const TrainConfig& config, std::size_t steps,
                         const PlanTarget& target) {
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
@@ -163,7 +163,8 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
     other.machine = kind;
     const std::size_t available = room_of(other, *config.parallel.strategy);
     const bool is_larger = available > room_of(target, *config.parallel.strategy);
-    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger) continue;
+    const bool is_of_vendor = (kind.capability > 0) == (target.machine.capability > 0);
+    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger || !is_of_vendor) continue;
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;

@@ -27,9 +27,10 @@ struct CommandHelp {
 
 /// Whether a run that continues may have another value of an option.
 enum class OnResume {
-  same,    ///< the value decides the run's numbers
-  free,    ///< the value decides how the numbers are computed, or how results are used
-  longer,  ///< with --extend
+  same,        ///< the value decides the run's numbers
+  free,        ///< the value decides how the numbers are computed, or how results are used
+  unfinished,  ///< as free, but the results of a finished run have the value
+  longer,      ///< with --extend
 };
 
 /// An option and its value.

@@ -80,9 +80,11 @@ std::string names_where(const Has& has) {
 TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::free; }),
             "attention bucket-mib checkpoint-every collective-timeout communication-precision communicator damaged "
-            "eval-on-start export-precision gemm gpu-log gradient-accumulation-steps initial-loss-scale keep keep-best "
+            "eval-on-start gemm gpu-log gradient-accumulation-steps initial-loss-scale keep "
             "loader-threads "
-            "micro-batch micro-tokens mode on-save-error precision recipe recompute shard-size strict tf32 writers");
+            "micro-batch micro-tokens mode on-save-error recipe recompute shard-size strict tf32 writers");
+  EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::unfinished; }),
+            "export-precision keep-best precision");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),

@@ -213,8 +213,9 @@ TEST(Options, TensorFloatsAreOfFloatOnDevices) {
   EXPECT_EQ(error_of_words({"--tf32", "--precision", "half"}),
             "--tf32 needs --precision float, not half; leave one of them out");
   if (tf32_gemm_provider().empty()) {
-    EXPECT_EQ(error_of_words({"--tf32"}),
-              "--tf32 needs a GPU, and this build is for the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+    EXPECT_EQ(
+        error_of_words({"--tf32"}),
+        "--tf32 needs a GPU of NVIDIA, and this build is for none; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
     return;
   }
   EXPECT_EQ(recorded("tf32", {"--tf32"}), true);

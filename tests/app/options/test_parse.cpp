@@ -243,7 +243,7 @@ TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
   EXPECT_EQ(error_of_train({"--best-by=training_loss", "--eval-every=5"}), "(nothing was thrown)");
   EXPECT_EQ(error_of_train({"--patience=2", "--min-delta=0.5", "--keep-best=2"}), "(nothing was thrown)");
   EXPECT_EQ(error_of_train({"--min-delta=0.5"}), "--min-delta needs --patience: it decides only when training stops");
-  EXPECT_EQ(error_of_train({"--max-length=100", "--doc-stride=100"}),
+  EXPECT_EQ(error_of_train({"--task=question-answering", "--max-length=100", "--doc-stride=100"}),
             "--doc-stride 100: expected less than --max-length, 100");
 }
 

@@ -26,13 +26,14 @@ TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
   const ProgramRun eval = run_mylos(words);
   ASSERT_EQ(eval.exit_code, 0) << eval.errors;
   EXPECT_THAT(eval.errors,
-              HasSubstr(run_.string() + ": options from its run.json: --max-length 60 --doc-stride 20 --long split\n"));
+              HasSubstr(run_.string() + ": options from its run.json: --max-length 60 --doc-stride 20 --long split "
+                                        "--n-best 20 --max-answer-length 30 --null-threshold 0.0\n"));
   EXPECT_EQ(read_json(output / "evaluation.json")["max-length"], 60);
   EXPECT_EQ(read_file(output / "nbest_predictions.json"), read_file(run_ / "nbest_predictions.json"));
   Words given = words;
   given.insert(given.end(), {"--max-length", "64"});
   const ProgramRun longer = run_mylos(given);
-  EXPECT_THAT(longer.errors, HasSubstr(": options from its run.json: --doc-stride 20 --long split\n"));
+  EXPECT_THAT(longer.errors, HasSubstr(": options from its run.json: --doc-stride 20 --long split --n-best 20 "));
   EXPECT_EQ(read_json(output / "evaluation.json")["max-length"], 64);
   given.back() = "20";
   const ProgramRun refused = run_mylos(given);
@@ -42,10 +43,12 @@ TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
   const ProgramRun ask = run_mylos({"ask", "--model", run_, "--context", context, "who runs?"});
   EXPECT_EQ(ask.exit_code, 0) << ask.errors;
   EXPECT_THAT(ask.errors,
-              HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20 --long split\n"));
+              HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20 --long split "
+                        "--max-answer-length 30\n"));
   const ProgramRun last = run_mylos({"ask", "--model", run_ / "last/", "--context", context, "who runs?"});
   EXPECT_THAT(last.errors,
-              HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20 --long split\n"));
+              HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20 --long split "
+                        "--max-answer-length 30\n"));
 }
 
 TEST_F(ModelArgument, AMissingModelIsReportedBeforeItsSettings) {

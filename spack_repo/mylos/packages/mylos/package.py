@@ -149,6 +149,7 @@ class Mylos(CMakePackage, CudaPackage, ROCmPackage):
     with when("+rocm"):
         # For earlier ones Spack builds Kokkos with hipMallocAsync, whose memory GPUs cannot share.
         depends_on("hip@7:")
+        depends_on("hipblaslt")  # loaded at run time; a dependency puts its folder into the RPATH
         depends_on("rccl", when="+nccl")
         depends_on("kokkos+rocm")
         depends_on("kokkos-kernels+rocm")
