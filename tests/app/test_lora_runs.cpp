@@ -236,6 +236,22 @@ TEST_F(LoraRuns, NameTheBaseAsTheHubDoes) {
   EXPECT_EQ(base_in(directory_ / "on" / "best"), "owner/name");
 }
 
+/// A path from the adapter on looks like a name of the hub.
+TEST_F(LoraRuns, NameABaseBesideThemByItsDirectory) {
+  train_adapters();
+  const fs::path adapter = directory_ / "adapter", base = directory_ / "sub" / "base";
+  fs::create_directory(directory_ / "sub");
+  fs::rename(base_, base);
+  fs::copy(run_ / "best", adapter);
+  json config = read_json(adapter / "adapter_config.json");
+  config["base_model_name_or_path"] = "sub/base";
+  write_file(adapter / "adapter_config.json", config.dump());
+  base_ = adapter;
+  const ProgramRun run = run_mylos(train_words(directory_ / "on", {"--steps", "1"}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(read_json(directory_ / "on" / "best" / "adapter_config.json")["base_model_name_or_path"], base.string());
+}
+
 TEST_F(LoraRuns, AreFoundByTheirNameInTheHubsCache) {
   train_adapters();
   const EnvironmentVariable cache("HF_HUB_CACHE", (directory_ / "hub").string());
