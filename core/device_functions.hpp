@@ -17,8 +17,8 @@ __device__ __forceinline__ float exp2(float x) {
 #endif
 }
 
-/// Threads that exchange values. A wave of an AMD GPU has 64, of which each half exchanges values within itself, so
-/// that sums have the same order on all GPUs.
+/// Threads that exchange values. A wave of an AMD GPU has 64 threads, and each half of it exchanges values on its own.
+/// So sums have the same order on all GPUs.
 inline constexpr int warp_size = 32;
 
 /// Returns the value of the thread of this warp whose number differs in the bits of `distance`.

@@ -36,9 +36,10 @@ struct Machine {
   double peak(Precision precision) const;
 };
 
-/// Kinds of GPU, from data sheets: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3, B200 SXM of NVIDIA, and
-/// one of the two GPUs of an MI250X, MI300A and MI300X of AMD; dense rates without sparsity. `link` is the rate that
-/// collectives reach over the links of a node, about 0.8 of one direction.
+/// Kinds of GPU: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3 and B200 SXM from NVIDIA's data sheets; one
+/// of the two GPUs of an MI250X, MI300A and MI300X of AMD from memory, not checked against data sheets. Rates are
+/// dense, without sparsity. `link` is the rate that collectives reach over the links of a node, about 0.8 of one
+/// direction.
 std::span<const Machine> gpu_kinds();
 
 /// Returns the kind called `name`, or null if there is none.

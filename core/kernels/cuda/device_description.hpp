@@ -2,8 +2,8 @@
 
 #include "core/kernels/cuda/device_obstacle.hpp"
 
-/// What differs between vendors of GPUs in core/kernels/cuda/device.cpp: core/kernels/cuda and core/kernels/hip have a
-/// device_description.cpp each.
+/// The part of core/kernels/cuda/device.cpp that depends on the vendor of the GPUs. core/kernels/cuda and
+/// core/kernels/hip each implement it in a device_description.cpp.
 namespace mylos::gpu {
 
 /// Returns what a search for devices knows before it asks the vendor's runtime library.

@@ -13,7 +13,7 @@
 
 namespace mylos::parallel {
 
-/// What the vendor of this build's GPUs calls the library, and its file. RCCL has NCCL's functions and versions.
+/// Name and file of the library for this build's GPUs. RCCL, for AMD GPUs, has NCCL's functions and versions.
 #if defined(KOKKOS_ENABLE_HIP)
 inline constexpr const char *nccl_name = "RCCL", *nccl_file = "librccl.so.1";
 #else
