@@ -15,7 +15,7 @@ clang_tidy=$cache/clang-tidy-$tidy_version/clang_tidy/data/bin/clang-tidy
 tensorboard_version=2.21.0
 tensorboard=$cache/tensorboard
 
-say() { printf '%s\n' "$*"; }
+say() { printf '%s\n' "$@"; }
 
 # Prints one line on stderr and ends the script with exit code 1.
 die() {
