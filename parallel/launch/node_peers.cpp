@@ -1,7 +1,5 @@
 #include "parallel/launch/node_peers.hpp"
 
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -22,51 +20,31 @@ void send_kill(int) {}
 
 }  // namespace
 
-NodePeers::NodePeers(std::span<const NodePeer> peers) {
-  for (const NodePeer& peer : peers) watched_.push_back({peer, open_process(static_cast<pid_t>(peer.process))});
-  any_ended_ = ::epoll_create1(EPOLL_CLOEXEC);
-  for (const Watched& each : watched_) {
-    epoll_event ended{.events = EPOLLIN, .data = {}};
-    if (any_ended_ < 0 ||
-        (each.descriptor >= 0 && ::epoll_ctl(any_ended_, EPOLL_CTL_ADD, each.descriptor, &ended) == 0)) {
-      continue;
-    }
-    ::close(any_ended_);
-    any_ended_ = -1;
-  }
+NodePeers::NodePeers(std::span<const NodePeer> peers) : peers_(peers.begin(), peers.end()) {
+  // A descriptor is readable when the process has ended.
+  for (const NodePeer& peer : peers) ended_.push_back({open_process(static_cast<pid_t>(peer.process)), POLLIN, 0});
 }
 
 NodePeers::~NodePeers() {
-  if (any_ended_ >= 0) ::close(any_ended_);
-  for (const Watched& each : watched_) {
-    if (each.descriptor >= 0) ::close(each.descriptor);
+  for (const pollfd& each : ended_) {
+    if (each.fd >= 0) ::close(each.fd);
   }
 }
 
-bool NodePeers::may_have_changed() const {
-  epoll_event ended;
-  return any_ended_ < 0 || ::epoll_wait(any_ended_, &ended, 1, 0) != 0;
-}
-
-std::vector<NodePeer> NodePeers::gone() const {
+std::vector<NodePeer> NodePeers::gone() {
+  ::poll(ended_.data(), ended_.size(), 0);  // leaves out negative descriptors
   std::vector<NodePeer> gone;
-  if (!may_have_changed()) return gone;
-  for (const Watched& each : watched_) {
-    bool ended = false;
-    if (each.descriptor >= 0) {
-      pollfd question{each.descriptor, POLLIN, 0};  // readable when the process has ended
-      ended = ::poll(&question, 1, 0) == 1;
-    } else {
-      ended = ::kill(static_cast<pid_t>(each.peer.process), 0) != 0 && errno == ESRCH;
-    }
-    if (ended) gone.push_back(each.peer);
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const bool ended = ended_[i].fd >= 0 ? ended_[i].revents != 0
+                                         : ::kill(static_cast<pid_t>(peers_[i].process), 0) != 0 && errno == ESRCH;
+    if (ended) gone.push_back(peers_[i]);
   }
   return gone;
 }
 
 void NodePeers::kill() const {
-  for (const Watched& each : watched_) {
-    if (each.descriptor >= 0) send_kill(each.descriptor);
+  for (const pollfd& each : ended_) {
+    if (each.fd >= 0) send_kill(each.fd);
   }
 }
 

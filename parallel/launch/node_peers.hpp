@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -13,10 +15,9 @@ struct NodePeer {
 };
 
 /// Checks whether the processes of other ranks on this node still exist, because a launcher may not notice that one was
-/// killed. The check takes one system call as long as all exist.
+/// killed. The check takes one system call.
 class NodePeers {
  public:
-  NodePeers() = default;
   /// Watches `peers`, whose processes must exist now.
   explicit NodePeers(std::span<const NodePeer> peers);
   ~NodePeers();
@@ -24,19 +25,13 @@ class NodePeers {
   NodePeers& operator=(const NodePeers&) = delete;
 
   /// Returns the peers whose process has ended, including processes that their parent has not reaped yet.
-  std::vector<NodePeer> gone() const;
+  std::vector<NodePeer> gone();
   /// Kills the remaining processes, including stopped ones.
   void kill() const;
 
  private:
-  struct Watched {
-    NodePeer peer;
-    int descriptor;  ///< pidfd, because a process id may be reused; -1 if the system has none
-  };
-  bool may_have_changed() const;
-
-  int any_ended_ = -1;  ///< epoll, readable when a process has ended; -1 unless all have descriptors
-  std::vector<Watched> watched_;
+  std::vector<NodePeer> peers_;
+  std::vector<pollfd> ended_;  ///< pidfd of each, because a process id may be reused; -1 if the system has none
 };
 
 }  // namespace mylos::parallel
