@@ -5,7 +5,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/process/threads.hpp"
-#include "core/base/stopwatch.hpp"
 
 namespace mylos::data {
 
@@ -41,10 +40,7 @@ const ImageBatch* ImageLoader::next() {
     ++released_;
     room_.notify_all();
   }
-  const Stopwatch watch;
   ready_.wait(lock, [&] { return requested_ > given_ && is_ready(slot_of(given_)); });
-  last_wait_ = watch.seconds();
-  total_wait_ += last_wait_;
   const Slot& slot = slot_of(given_);
   if (slot.error) {
     failure_ = slot.error;

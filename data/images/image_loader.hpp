@@ -64,9 +64,6 @@ class ImageLoader {
   /// Waits for the next batch, which is valid until the next call. Returns null at the end of the order. Throws the
   /// error of that batch (of its earliest damaged image if there are several), and throws it again in all later calls.
   const ImageBatch* next();
-  /// Seconds that the last call of next() waited, and the total of all calls.
-  double seconds_waited() const { return last_wait_; }
-  double total_seconds_waited() const { return total_wait_; }
 
  private:
   /// A batch in the ring buffer.
@@ -101,8 +98,6 @@ class ImageLoader {
   std::uint64_t given_ = 0;      ///< number of batches returned by next()
   bool is_over_ = false;         ///< the order has ended, an error occurred, or the loader is being destroyed
   std::exception_ptr failure_;
-  double last_wait_ = 0.0;
-  double total_wait_ = 0.0;
   std::vector<std::thread> threads_;
 };
 

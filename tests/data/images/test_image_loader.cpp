@@ -75,7 +75,6 @@ TEST(ImageLoader, GivesTheRequestsInOrderWithAnyThreads) {
     }
     EXPECT_EQ(loader.next(), nullptr);
     EXPECT_EQ(loader.next(), nullptr);
-    EXPECT_GE(loader.total_seconds_waited(), loader.seconds_waited());
   }
 }
 
@@ -157,7 +156,7 @@ TEST(ImageLoader, MakesNoMoreThanAskedForAhead) {
   EXPECT_LE(set.asked, 20 + 2);
 }
 
-TEST(ImageLoader, ReportsThatItWaited) {
+TEST(ImageLoader, WaitsForAnImage) {
   TroubledImages set;
   std::promise<void> gate;
   set.gate = gate.get_future();
@@ -166,7 +165,6 @@ TEST(ImageLoader, ReportsThatItWaited) {
   EXPECT_EQ(caller.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
   gate.set_value();
   EXPECT_NE(caller.get(), nullptr);
-  EXPECT_GT(loader.seconds_waited(), 0.0);
 }
 
 TEST(ImageLoader, DestructionEndsInTheMiddleOfTheWork) {
