@@ -23,18 +23,6 @@
 namespace mylos::train {
 namespace {
 
-/// Returns the state before step 1.
-RunState initial_state(const RunSetup& setup) {
-  const TrainConfig& config = setup.config;
-  return {.checkpoints = RunCheckpoints(
-              {setup.ranks.world, setup.store, *setup.strategy, *setup.optimizer, setup.task, setup.writer_of}, config,
-              {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
-          .best = BestModel(config.best, metric_kinds(config, setup.task)),
-          .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
-                       .evaluation_due = config.evaluate_on_start},
-          .sent = {}};
-}
-
 /// Fills the master weights and the state tensors from the task. Returns the model whose adapters are trained.
 AdaptedModel fill_model(RunSetup& setup) {
   const FileCopies headers = copy_weight_headers(setup.ranks.world, setup.task);
@@ -55,50 +43,49 @@ AdaptedModel fill_model(RunSetup& setup) {
 
 }  // namespace
 
-struct Trainer::Run {
-  Run(const TrainConfig& config, Task& task, const Ranks& ranks)
-      : setup(config, task, ranks), state(initial_state(setup)) {
-    state.checkpoints.set_adapted(fill_model(setup));
-    RunProgress& progress = state.progress;
-    if (!setup.config.checkpoints.resume.empty()) progress = state.checkpoints.resume(state.best);
-    progress.evaluation_due = progress.evaluation_due && judges_models(config, task);
-    start = progress;
-    state.sent.since_last();
-    setup.strategy->sync_parameters(setup.space, ChangedUnits::all);
-  }
-
-  RunSetup setup;
-  RunState state;
-  RunProgress start;  ///< the progress when this start of the run began
-};
+RunState::RunState(const RunSetup& setup)
+    : checkpoints({setup.ranks.world, setup.store, *setup.strategy, *setup.optimizer, setup.task, setup.writer_of},
+                  setup.config, {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
+      best(setup.config.best, metric_kinds(setup.config, setup.task)),
+      progress{.loss_scale = first_loss_scale(setup.config.precision, setup.config.initial_loss_scale),
+               .evaluation_due = setup.config.evaluate_on_start} {}
 
 Trainer::Trainer(const TrainConfig& config, Task& task, const Ranks& ranks)
-    : run_(std::make_unique<Run>(config, task, ranks)) {}
-Trainer::Trainer(const TrainConfig& config, Task& task)
-    : own_(parallel::make_self_communicator()),
-      run_(std::make_unique<Run>(config, task, Ranks{*own_, {parallel::RankPlacement{}}})) {}
+    : setup_(std::make_unique<RunSetup>(config, task, ranks)), state_(std::make_unique<RunState>(*setup_)) {
+  state_->checkpoints.set_adapted(fill_model(*setup_));
+  RunProgress& progress = state_->progress;
+  if (!setup_->config.checkpoints.resume.empty()) progress = state_->checkpoints.resume(state_->best);
+  progress.evaluation_due = progress.evaluation_due && judges_models(config, task);
+  first_step_ = progress.steps;
+  evaluation_due_ = progress.evaluation_due;
+  state_->sent.since_last();
+  setup_->strategy->sync_parameters(setup_->space, ChangedUnits::all);
+}
+Trainer::Trainer(const TrainConfig& config, Task& task, std::unique_ptr<parallel::Communicator> own)
+    : Trainer(config, task, Ranks{*own, {parallel::RankPlacement{}}}) {
+  own_ = std::move(own);
+}
+Trainer::Trainer(const TrainConfig& config, Task& task) : Trainer(config, task, parallel::make_self_communicator()) {}
 Trainer::~Trainer() = default;
 
-const MemoryPlan& Trainer::plan() const { return run_->setup.plan; }
-std::size_t Trainer::steps() const { return run_->setup.steps; }
-std::size_t Trainer::first_step() const { return run_->start.steps; }
-bool Trainer::evaluation_due() const { return run_->start.evaluation_due; }
-const LossScale& Trainer::loss_scale() const { return run_->state.progress.loss_scale; }
-std::size_t Trainer::checkpoint_writers() const { return parallel::count_writers(run_->setup.writer_of); }
-const GemmChoice& Trainer::gemm() const { return run_->setup.gemm.choice(); }
+const MemoryPlan& Trainer::plan() const { return setup_->plan; }
+std::size_t Trainer::steps() const { return setup_->steps; }
+const LossScale& Trainer::loss_scale() const { return state_->progress.loss_scale; }
+std::size_t Trainer::checkpoint_writers() const { return parallel::count_writers(setup_->writer_of); }
+const GemmChoice& Trainer::gemm() const { return setup_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {
-  Evaluation* const evaluation = run_->setup.task.evaluation();
+  Evaluation* const evaluation = setup_->task.evaluation();
   require(evaluation != nullptr, "trainer: the task has no evaluation samples");
-  Metrics metrics = run_->setup.predictor->evaluate(*evaluation);
-  run_->state.sent.since_last();
+  Metrics metrics = setup_->predictor->evaluate(*evaluation);
+  state_->sent.since_last();
   return metrics;
 }
 
 RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::string& description) {
   const SignalGuard signals;  // also protects the exports at the end
-  const RunSetup& setup = run_->setup;
-  RunState& state = run_->state;
+  const RunSetup& setup = *setup_;
+  RunState& state = *state_;
   state.checkpoints.prepare(description);
   AgreedReports reports(setup.ranks.world, reporters);
   reports.tell([&](Reporter& reporter) {
@@ -125,7 +112,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
 }
 
 void Trainer::read_tensor(const std::string& name, std::span<float> values) const {
-  const RunSetup& setup = run_->setup;
+  const RunSetup& setup = *setup_;
   const ParameterTable& table = setup.store.table();
   const auto states = table.state_tensors();
   const auto state = std::ranges::find(states, name, &ParameterTensor::name);

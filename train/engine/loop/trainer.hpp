@@ -14,6 +14,9 @@
 /// Runs a training: steps, evaluations, the best and the last model.
 namespace mylos::train {
 
+struct RunSetup;
+struct RunState;
+
 /// Trains a task. The constructor sets up everything that the run needs, so that errors appear before step 1. Every
 /// call is collective, and an error of one rank is thrown on all.
 class Trainer {
@@ -30,9 +33,9 @@ class Trainer {
   const MemoryPlan& plan() const;
   std::size_t steps() const;
   /// Returns the steps done by the run that this one resumes; 0 if it does not resume.
-  std::size_t first_step() const;
+  std::size_t first_step() const { return first_step_; }
   /// Returns whether the run begins with the evaluation after first_step() steps.
-  bool evaluation_due() const;
+  bool evaluation_due() const { return evaluation_due_; }
   /// Returns the loss scale of the next step.
   const LossScale& loss_scale() const;
   /// Returns the number of ranks that write a checkpoint.
@@ -55,9 +58,13 @@ class Trainer {
   void read_tensor(const std::string& name, std::span<float> values) const;
 
  private:
-  struct Run;
+  Trainer(const TrainConfig& config, Task& task, std::unique_ptr<parallel::Communicator> own);
+
   std::unique_ptr<parallel::Communicator> own_;  ///< set if the trainer was given no ranks
-  std::unique_ptr<Run> run_;
+  std::unique_ptr<RunSetup> setup_;
+  std::unique_ptr<RunState> state_;
+  std::size_t first_step_ = 0;
+  bool evaluation_due_ = false;
 };
 
 }  // namespace mylos::train

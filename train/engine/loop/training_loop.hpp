@@ -34,6 +34,9 @@ class SentBytes {
 
 /// The state of a run beside parameters and optimizer.
 struct RunState {
+  /// The state before step 1.
+  explicit RunState(const RunSetup& setup);
+
   RunCheckpoints checkpoints;
   BestModel best;
   RunProgress progress;
