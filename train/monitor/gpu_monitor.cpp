@@ -41,25 +41,21 @@ class GpuMeter {
 
   std::size_t index() const { return index_; }
 
-  /// Errors: those of Nvml::state.
+  /// Errors: those of Nvml::read.
   GpuReading read() {
-    const GpuState now = nvml_->state(device_);
+    GpuReading now = nvml_->read(device_);
     add_energy(now, Clock::now());
     const bool counts = now.energy || now.power || joules_ > 0.0;
-    return {.index = index_,
-            .name = name_,
-            .utilization = now.utilization,
-            .memory_utilization = now.memory_utilization,
-            .memory = now.memory,
-            .memory_total = now.memory_total,
-            .power = now.power,
-            .energy = counts ? std::optional(joules_) : std::nullopt};
+    now.index = index_;
+    now.name = name_;
+    now.energy = counts ? std::optional(joules_) : std::nullopt;
+    return now;
   }
 
  private:
   /// Adds the energy since the last reading from the GPU's counter; without one, interpolates power linearly between
   /// readings.
-  void add_energy(const GpuState& now, Clock::time_point time) {
+  void add_energy(const GpuReading& now, Clock::time_point time) {
     if (last_ && now.energy && last_->energy) {
       joules_ += std::max(0.0, *now.energy - *last_->energy);
     } else if (last_ && now.power && last_->power) {
@@ -73,7 +69,7 @@ class GpuMeter {
   Nvml::Device device_;
   std::size_t index_;
   std::string name_;
-  std::optional<GpuState> last_;
+  std::optional<GpuReading> last_;
   Clock::time_point last_time_;
   double joules_ = 0.0;
 };

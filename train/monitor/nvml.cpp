@@ -97,7 +97,7 @@ std::string Nvml::name(Device device) const {
   return functions_->name(device, name.data(), name.size()) == nvml_success ? name.data() : "";
 }
 
-GpuState Nvml::state(Device device) const {
+GpuReading Nvml::read(Device device) const {
   const Functions& nvml = *functions_;
   const auto utilization = value_told<Functions::Utilization>(
       nvml.error_string, [&](auto* value) { return nvml.utilization(device, value); });
@@ -106,14 +106,14 @@ GpuState Nvml::state(Device device) const {
   const auto power = value_told<unsigned>(nvml.error_string, [&](auto* value) { return nvml.power(device, value); });
   const auto energy =
       value_told<unsigned long long>(nvml.error_string, [&](auto* value) { return nvml.energy(device, value); });
-  GpuState state;
-  if (utilization) state.utilization = utilization->gpu;
-  if (utilization) state.memory_utilization = utilization->memory;
-  if (memory) state.memory = static_cast<double>(memory->used);
-  if (memory) state.memory_total = static_cast<double>(memory->total);
-  if (power) state.power = milli * *power;
-  if (energy) state.energy = milli * static_cast<double>(*energy);
-  return state;
+  GpuReading reading;
+  if (utilization) reading.utilization = utilization->gpu;
+  if (utilization) reading.memory_utilization = utilization->memory;
+  if (memory) reading.memory = static_cast<double>(memory->used);
+  if (memory) reading.memory_total = static_cast<double>(memory->total);
+  if (power) reading.power = milli * *power;
+  if (energy) reading.energy = milli * static_cast<double>(*energy);
+  return reading;
 }
 
 }  // namespace mylos::train

@@ -1,22 +1,13 @@
 #pragma once
 
+#include "train/monitor/gpu_record.hpp"
+
 #include <memory>
-#include <optional>
 #include <string>
 
 /// NVIDIA's management library, the source of nvidia-smi's data. It comes with the driver and is loaded at run time, so
 /// any build can use it; its declarations are in nvml.cpp.
 namespace mylos::train {
-
-/// The state of a GPU. Values that the driver does not report (on a MIG instance, or without permission) are nullopt.
-struct GpuState {
-  std::optional<double> utilization = {};         ///< percent of the last sampling period in which a kernel ran
-  std::optional<double> memory_utilization = {};  ///< percent of that period in which memory was read or written
-  std::optional<double> memory = {};              ///< bytes in use
-  std::optional<double> memory_total = {};        ///< bytes
-  std::optional<double> power = {};               ///< watts
-  std::optional<double> energy = {};              ///< joules since the driver was loaded; from Volta on
-};
 
 class Nvml {
  public:
@@ -33,9 +24,10 @@ class Nvml {
   Device find(const std::string& id) const;
   /// Returns the device's name; empty if it is not reported.
   std::string name(Device device) const;
-  /// Reads the device's state. Errors: std::runtime_error with a one-line message if the GPU is lost or its driver
-  /// fails.
-  GpuState state(Device device) const;
+  /// Reads the device. `energy` counts from when the driver was loaded, on GPUs from Volta on; index and name are not
+  /// set. Values that the driver does not report (on a MIG instance, or without permission) are nullopt. Errors:
+  /// std::runtime_error with a one-line message if the GPU is lost or its driver fails.
+  GpuReading read(Device device) const;
 
  private:
   struct Functions;

@@ -22,14 +22,14 @@ TEST(Nvml, TellsWhatAGpuDoes) {
   Nvml::Device device = nvml.find(second);
   ASSERT_NE(device, nullptr);
   EXPECT_EQ(nvml.name(device), "Fake GPU");
-  const GpuState state = nvml.state(device);
+  const GpuReading state = nvml.read(device);
   EXPECT_EQ(state.utilization, 20.0);
   EXPECT_EQ(state.memory_utilization, 5.0);
   EXPECT_EQ(state.memory, 2.0 * (1 << 30));
   EXPECT_EQ(state.memory_total, 16.0 * (1 << 30));
   EXPECT_EQ(state.power, 200.0);
   EXPECT_EQ(state.energy, 5000.0);
-  EXPECT_EQ(nvml.state(device).energy, 7000.0);
+  EXPECT_EQ(nvml.read(device).energy, 7000.0);
   EXPECT_EQ(nvml.find("000000000000000000000000000000ff"), nullptr);
   EXPECT_EQ(nvml.find(""), nullptr);
 }
@@ -44,7 +44,7 @@ TEST(Nvml, FindsAMigInstance) {
 TEST(Nvml, WhatIsNotToldIsAbsent) {
   const EnvironmentVariable there("FAKE_NVML_GPUS", gpus), how("FAKE_NVML", "silent");
   const Nvml nvml(MYLOS_FAKE_NVML);
-  const GpuState state = nvml.state(nvml.find(second));
+  const GpuReading state = nvml.read(nvml.find(second));
   EXPECT_TRUE(state.memory.has_value());
   EXPECT_FALSE(state.utilization || state.memory_utilization || state.power || state.energy);
 }
@@ -53,8 +53,8 @@ TEST(Nvml, AGpuThatIsLostIsAnError) {
   const EnvironmentVariable there("FAKE_NVML_GPUS", gpus), how("FAKE_NVML", "lost");
   const Nvml nvml(MYLOS_FAKE_NVML);
   Nvml::Device device = nvml.find("000000000000000000000000000000a0");
-  EXPECT_TRUE(nvml.state(device).power && nvml.state(device).power);
-  EXPECT_EQ(tests::error_of([&] { static_cast<void>(nvml.state(device)); }), "NVML: GPU is lost");
+  EXPECT_TRUE(nvml.read(device).power && nvml.read(device).power);
+  EXPECT_EQ(tests::error_of([&] { static_cast<void>(nvml.read(device)); }), "NVML: GPU is lost");
 }
 
 TEST(Nvml, ThatIsNotThereOrDoesNotStartIsOneLine) {
