@@ -82,15 +82,10 @@ class BiasGradient final : public KernelCase {
 
 }  // namespace
 
-template <class T>
 std::vector<KernelKind> activation_kinds() {
-  return {{"gelu", make_case<Gelu<T>>},
-          {"gelu-backward", make_case<GeluBackward<T>>},
-          {"bias-gradient", make_case<BiasGradient<T>>}};
+  return {{"gelu", make_case<Gelu>},
+          {"gelu-backward", make_case<GeluBackward>},
+          {"bias-gradient", make_case<BiasGradient>}};
 }
-
-template std::vector<KernelKind> activation_kinds<float>();
-template std::vector<KernelKind> activation_kinds<bfloat16>();
-template std::vector<KernelKind> activation_kinds<half>();
 
 }  // namespace mylos::bench

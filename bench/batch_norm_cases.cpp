@@ -139,13 +139,8 @@ class BatchNormBackward final : public KernelCase {
 
 }  // namespace
 
-template <class T>
 std::vector<KernelKind> batch_norm_kinds() {
-  return {{"batch-norm", make_case<BatchNormForward<T>>}, {"batch-norm-gradient", make_case<BatchNormBackward<T>>}};
+  return {{"batch-norm", make_case<BatchNormForward>}, {"batch-norm-gradient", make_case<BatchNormBackward>}};
 }
-
-template std::vector<KernelKind> batch_norm_kinds<float>();
-template std::vector<KernelKind> batch_norm_kinds<bfloat16>();
-template std::vector<KernelKind> batch_norm_kinds<half>();
 
 }  // namespace mylos::bench

@@ -33,11 +33,10 @@ double copy_seconds(double bytes, std::size_t repeats) {
   return seconds_of(repeats, [&] { Kokkos::deep_copy(space, to, from); });
 }
 
-template <class T>
 std::vector<KernelKind> kernel_kinds() {
   std::vector<KernelKind> all;
-  for (const auto& kinds : {layer_norm_kinds<T>(), batch_norm_kinds<T>(), activation_kinds<T>(), embedding_kinds<T>(),
-                            loss_kinds<T>(), update_kinds<T>()}) {
+  for (const auto& kinds :
+       {layer_norm_kinds(), batch_norm_kinds(), activation_kinds(), embedding_kinds(), loss_kinds(), update_kinds()}) {
     all.insert(all.end(), kinds.begin(), kinds.end());
   }
   return all;
@@ -104,7 +103,7 @@ class KernelBench {
   /// Measures one kernel at all sizes.
   void measure(const KernelKind& kind, Precision precision) {
     for (const std::size_t size : settings_.sizes) {
-      const auto one = kind.make(size * static_cast<std::size_t>(megabyte), settings_.columns);
+      const auto one = kind.make(precision, size * static_cast<std::size_t>(megabyte), settings_.columns);
       const ExecutionSpace space;
       const std::size_t launches = launches_of(*one, space);
       space.fence("mylos::bench::check");
@@ -133,7 +132,7 @@ class KernelBench {
 /// Errors: UsageError if there is no such kernel.
 void check_name(const std::string& only) {
   std::string names;
-  for (const KernelKind& kind : kernel_kinds<float>()) {
+  for (const KernelKind& kind : kernel_kinds()) {
     if (only.empty() || kind.name == only) return;
     names += " " + kind.name;
   }
@@ -156,11 +155,9 @@ void run(int argc, char** argv) {
   for (const Precision precision : settings.precisions) app::check_precision(precision, false);
   KernelBench bench(settings);
   for (const Precision precision : settings.precisions) {
-    with_type(precision, [&]<class T>(T) {
-      for (const KernelKind& kind : kernel_kinds<T>()) {
-        if (settings.only.empty() || kind.name == settings.only) bench.measure(kind, precision);
-      }
-    });
+    for (const KernelKind& kind : kernel_kinds()) {
+      if (settings.only.empty() || kind.name == settings.only) bench.measure(kind, precision);
+    }
   }
   if (settings.json) print(bench.json().dump(2) + "\n");
 }

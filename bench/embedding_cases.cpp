@@ -1,6 +1,5 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
-#include "bench/packed_rows.hpp"
 #include "core/kernels/embedding.hpp"
 
 #include <map>
@@ -97,13 +96,8 @@ class EmbeddingGradient final : public KernelCase {
 
 }  // namespace
 
-template <class T>
 std::vector<KernelKind> embedding_kinds() {
-  return {{"embedding", make_case<EmbeddingLookup<T>>}, {"embedding-gradient", make_case<EmbeddingGradient<T>>}};
+  return {{"embedding", make_case<EmbeddingLookup>}, {"embedding-gradient", make_case<EmbeddingGradient>}};
 }
-
-template std::vector<KernelKind> embedding_kinds<float>();
-template std::vector<KernelKind> embedding_kinds<bfloat16>();
-template std::vector<KernelKind> embedding_kinds<half>();
 
 }  // namespace mylos::bench

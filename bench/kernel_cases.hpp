@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/element_type.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -28,27 +29,23 @@ class KernelCase {
 
 struct KernelKind {
   std::string name;
-  /// Makes a case of about `bytes` bytes. `columns` is the row length, if the kernel's rows are rows of activations.
-  std::unique_ptr<KernelCase> (*make)(std::size_t bytes, std::size_t columns);
+  /// Makes a case of about `bytes` bytes with activations of this precision. `columns` is the row length, if the
+  /// kernel's rows are rows of activations.
+  std::unique_ptr<KernelCase> (*make)(Precision precision, std::size_t bytes, std::size_t columns);
 };
 
-template <class Case>
-std::unique_ptr<KernelCase> make_case(std::size_t bytes, std::size_t columns) {
-  return std::make_unique<Case>(bytes, columns);
+template <template <class T> class Case>
+std::unique_ptr<KernelCase> make_case(Precision precision, std::size_t bytes, std::size_t columns) {
+  return with_type(
+      precision, [&]<class T>(T) -> std::unique_ptr<KernelCase> { return std::make_unique<Case<T>>(bytes, columns); });
 }
 
-/// The kernels of a step, for activations of type T.
-template <class T>
+/// The kernels of a step.
 std::vector<KernelKind> layer_norm_kinds();
-template <class T>
 std::vector<KernelKind> batch_norm_kinds();
-template <class T>
 std::vector<KernelKind> activation_kinds();
-template <class T>
 std::vector<KernelKind> embedding_kinds();
-template <class T>
 std::vector<KernelKind> loss_kinds();
-template <class T>
 std::vector<KernelKind> update_kinds();
 
 }  // namespace mylos::bench

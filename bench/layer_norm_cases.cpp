@@ -1,6 +1,5 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
-#include "bench/packed_rows.hpp"
 #include "core/kernels/norms/layer_norm.hpp"
 
 #include <map>
@@ -174,13 +173,8 @@ class NormBackward final : public KernelCase {
 
 }  // namespace
 
-template <class T>
 std::vector<KernelKind> layer_norm_kinds() {
-  return {{"layer-norm", make_case<NormForward<T>>}, {"layer-norm-gradient", make_case<NormBackward<T>>}};
+  return {{"layer-norm", make_case<NormForward>}, {"layer-norm-gradient", make_case<NormBackward>}};
 }
-
-template std::vector<KernelKind> layer_norm_kinds<float>();
-template std::vector<KernelKind> layer_norm_kinds<bfloat16>();
-template std::vector<KernelKind> layer_norm_kinds<half>();
 
 }  // namespace mylos::bench

@@ -104,17 +104,17 @@ class VocabularyLoss final : public KernelCase {
   Vector<std::int32_t> labels_;
 };
 
+template <class T>
+using BertLoss = VocabularyLoss<T, bert_vocabulary>;
+template <class T>
+using LlamaLoss = VocabularyLoss<T, llama_3_vocabulary>;
+
 }  // namespace
 
-template <class T>
 std::vector<KernelKind> loss_kinds() {
-  return {{"span-loss", make_case<SpanLoss<T>>},
-          {"vocabulary-loss", make_case<VocabularyLoss<T, bert_vocabulary>>},
-          {"large-vocabulary-loss", make_case<VocabularyLoss<T, llama_3_vocabulary>>}};
+  return {{"span-loss", make_case<SpanLoss>},
+          {"vocabulary-loss", make_case<BertLoss>},
+          {"large-vocabulary-loss", make_case<LlamaLoss>}};
 }
-
-template std::vector<KernelKind> loss_kinds<float>();
-template std::vector<KernelKind> loss_kinds<bfloat16>();
-template std::vector<KernelKind> loss_kinds<half>();
 
 }  // namespace mylos::bench
