@@ -20,9 +20,8 @@ struct WorkKind {
   /// Returns the number of units in `batch_rows` rows of batches.
   std::size_t count(std::size_t batch_rows) const { return batch_rows / rows; }
   double count(double batch_rows) const { return batch_rows / static_cast<double>(rows); }
-  /// Return the size of a batch of this shape as --batch and --micro-batch count it, and the name of the unit counted.
+  /// Return the size of a batch of this shape as --batch and --micro-batch count it, and the name of what is counted.
   std::size_t batch_size(const BatchShape& shape) const { return sizes_batches ? count(shape.rows) : shape.samples; }
-  const std::string& batch_unit() const { return sizes_batches ? singular : sample; }
   const std::string& batch_units() const { return sizes_batches ? name : samples; }
 };
 
