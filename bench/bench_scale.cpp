@@ -1,7 +1,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/text/standard_output.hpp"
-#include "parallel/planning/collective_calls.hpp"
 #include "parallel/planning/counting_transport.hpp"
+#include "parallel/planning/strategy_record.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

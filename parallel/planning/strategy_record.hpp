@@ -1,6 +1,9 @@
 #pragma once
 
+#include "core/parameters.hpp"
+#include "parallel/communicator/exchanges/exchanges.hpp"
 #include "parallel/sharding/gradient_policy.hpp"
+#include "parallel/sharding/unit_exchanges.hpp"
 #include "parallel/sharding/value_policy.hpp"
 
 #include <cstddef>
@@ -67,5 +70,40 @@ class StrategyRecord : private ValueWork, private GradientWork {
   std::unique_ptr<ValuePolicy> values_;
   std::unique_ptr<GradientPolicy> gradients_;
 };
+
+/// Ranks of the world, in the order of a group.
+using Members = std::vector<std::size_t>;
+
+/// Returns the members of a rank's groups, by CollectiveCall::Group: all ranks, and the two groups that Mesh makes.
+/// `shard_size` must divide `ranks`.
+std::vector<Members> groups_of(std::size_t rank, std::size_t ranks, std::size_t shard_size);
+
+/// Returns the calls that each rank makes in a training step, as for a model of `table`. Includes the gradients' norm
+/// and the units that are gathered after the update; the losses and other short values that the engine exchanges in
+/// every mode are left out. Groups of one exchange nothing.
+std::vector<CollectiveCall> calls_of_step(const UnitExchanges& exchanges);
+
+/// Returns one rank's part of a call with MPI's algorithms. `array` stands for the whole array, and for the rank's part
+/// of it; it must outlive the exchange.
+std::unique_ptr<Exchange> make_exchange(const CollectiveCall& call, Transport& transport, const RankGroup& group,
+                                        const ExchangeRules& rules, std::byte* array);
+
+using UnitList = std::vector<std::size_t>;
+
+/// For each unit, the units whose gathers begin when it is acquired, in order. A unit that is still in memory from
+/// before is not gathered again.
+struct PassGathers {
+  std::vector<UnitList> forward, backward;
+};
+
+struct StepGathers {
+  UnitList update;    ///< units whose gathers begin after the previous step's update
+  PassGathers first;  ///< of the step's first micro-batch
+  PassGathers later;  ///< of each later micro-batch
+};
+
+/// Returns the gathers in a step of a model that uses its units in order. Earlier steps have used the units in the same
+/// order.
+StepGathers step_gathers(const ParameterTable& table);
 
 }  // namespace mylos::parallel

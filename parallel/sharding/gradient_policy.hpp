@@ -7,7 +7,7 @@
 #include <span>
 
 /// When a strategy sums the gradients of units over ranks. A policy decides and holds no memory: a run carries out its
-/// decisions on arrays (gradient_arrays.hpp), and a plan records them.
+/// decisions on arrays (unit_arrays.hpp), and a plan records them.
 namespace mylos::parallel {
 
 /// Carries out the decisions of a policy of gradients.

@@ -3,9 +3,8 @@
 #include "core/kernels/updates/optimizer.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/exact_sum.hpp"
-#include "parallel/sharding/gradient_arrays.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
-#include "parallel/sharding/value_arrays.hpp"
+#include "parallel/sharding/unit_arrays.hpp"
 
 #include <fmt/format.h>
 

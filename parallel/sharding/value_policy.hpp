@@ -7,7 +7,7 @@
 #include <span>
 
 /// When a strategy gathers the values of units. A policy decides and holds no memory: a run carries out its decisions
-/// on arrays (value_arrays.hpp), and a plan records them.
+/// on arrays (unit_arrays.hpp), and a plan records them.
 namespace mylos::parallel {
 
 /// A unit, and the memory that it takes: its own, or one of a few that units take in turn.

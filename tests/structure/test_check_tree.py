@@ -273,7 +273,7 @@ class CheckTree(unittest.TestCase):
             ("parallel/launch/launch.cpp", '#include "parallel/communicator/nccl/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
             ("core/kernels/products/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
             ("parallel/communicator/nccl/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
-            ("parallel/launch/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
+            ("parallel/launch/heartbeat.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
             ("core/base/files/files.cpp", "auto cut = cubic(curve);"),
         ]:
             with self.subTest(path=path):

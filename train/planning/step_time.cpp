@@ -1,7 +1,7 @@
 #include "train/planning/step_time.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/planning/step_gathers.hpp"
+#include "parallel/planning/strategy_record.hpp"
 
 #include <fmt/format.h>
 

@@ -73,7 +73,7 @@ struct StepLayout {
 /// computation. Collectives start about as the policies of parallel/sharding begin them: the
 /// gradients of a unit after its backward pass, its parameters one unit ahead; in hybrid mode the sums of a unit's
 /// slice over groups once per step, after the gradients of the next unit. Units that are still in memory are not
-/// gathered again (step_gathers.hpp). `optimizer` gives the seconds of the update.
+/// gathered again (strategy_record.hpp). `optimizer` gives the seconds of the update.
 StepTime step_time(const StepLayout& layout, const Links& links, const ParameterTable& table,
                    std::span<const UnitWork> units, double optimizer);
 

@@ -1,4 +1,4 @@
-#include "parallel/communicator/node_arrays.hpp"
+#include "parallel/communicator/value_broadcast.hpp"
 
 #include "parallel/communicator/agreement.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"

@@ -1,4 +1,4 @@
-#include "parallel/planning/collective_calls.hpp"
+#include "parallel/planning/strategy_record.hpp"
 
 #include "parallel/planning/counting_transport.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"

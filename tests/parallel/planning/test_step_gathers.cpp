@@ -1,4 +1,4 @@
-#include "parallel/planning/step_gathers.hpp"
+#include "parallel/planning/strategy_record.hpp"
 
 #include "parallel/communicator/exchanges/parts.hpp"
 #include "tests/parallel/sharding/five_units.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "parallel/sharding/sharding_strategy.hpp"
-#include "parallel/sharding/value_arrays.hpp"
+#include "parallel/sharding/unit_arrays.hpp"
 #include "tests/support/arrays.hpp"
 
 #include <gtest/gtest.h>

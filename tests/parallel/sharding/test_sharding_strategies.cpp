@@ -1,4 +1,4 @@
-#include "parallel/planning/strategy_memory.hpp"
+#include "parallel/planning/staging.hpp"
 #include "tests/parallel/sharding/strategy_run.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "tests/support/update_control.hpp"

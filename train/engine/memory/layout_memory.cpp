@@ -2,7 +2,7 @@
 
 #include "core/kernels/products/gathered_convolution.hpp"
 #include "core/kernels/products/gemm_measure.hpp"
-#include "parallel/planning/strategy_memory.hpp"
+#include "parallel/planning/staging.hpp"
 #include "train/engine/memory/run_bounds.hpp"
 #include "train/engine/observed_state.hpp"
 #include "train/engine/pieces.hpp"

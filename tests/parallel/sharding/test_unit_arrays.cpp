@@ -1,4 +1,4 @@
-#include "parallel/sharding/value_arrays.hpp"
+#include "parallel/sharding/unit_arrays.hpp"
 
 #include "tests/parallel/sharding/five_units.hpp"
 #include "tests/support/launch.hpp"
