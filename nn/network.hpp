@@ -1,6 +1,10 @@
 #pragma once
 
+#include "core/parameters.hpp"
 #include "nn/body.hpp"
+
+#include <span>
+#include <string>
 
 namespace mylos::nn {
 
@@ -12,5 +16,8 @@ std::unique_ptr<Model> make_network(std::unique_ptr<Body<T>> body, std::unique_p
 /// Runs the units forwards, up to the head's input. The head's unit stays acquired.
 template <class T>
 void forward_units(const Pass& pass, const Batch& batch, BodyPass<T>& units);
+
+/// Freezes the tensors of `table` that one of `patterns` selects. See Model::freeze.
+void freeze_tensors(ParameterTable& table, std::span<const std::string> patterns);
 
 }  // namespace mylos::nn
