@@ -23,17 +23,14 @@
 #include "data/tokenizer/json/wordpiece.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_model.hpp"
-#include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
 #include "families/interface/fast_tokenizer.hpp"
 #include "families/llama/known_llamas.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_model.hpp"
-#include "families/llama/llama_tensors.hpp"
 #include "families/llama/sentencepiece_files.hpp"
 #include "families/resnet/resnet_config.hpp"
 #include "families/resnet/resnet_model.hpp"
-#include "families/resnet/resnet_tensors.hpp"
 
 namespace mylos::families {
 namespace {

@@ -107,4 +107,12 @@ struct ImageSetOptions {
 std::unique_ptr<ImageSet> open_images(const FileReader& files, const std::string& data, ImagePart part,
                                       const ImageSetOptions& options = {});
 
+/// Opens a list of JPEG and PNG files, all with the label 0. Throws std::runtime_error naming the file if a file does
+/// not exist or is a directory.
+std::unique_ptr<ImageSet> list_images(std::vector<std::filesystem::path> files);
+
+/// Returns the first `count` images of a data set, with all label names of the set. Returns the set itself if it has at
+/// most `count` images.
+std::unique_ptr<ImageSet> first_images(std::unique_ptr<ImageSet> set, std::size_t count);
+
 }  // namespace mylos::data

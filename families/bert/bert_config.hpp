@@ -2,10 +2,13 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
+#include "data/huggingface/weight_files.hpp"
 #include "families/bert/bert_shape.hpp"
 
 /// The configuration of a BERT model in Hugging Face's config.json.
@@ -33,5 +36,16 @@ BertShape with_dropout(BertShape shape, std::optional<double> dropout);
 
 /// Returns the config.json of a BertForQuestionAnswering that transformers can load.
 OrderedJson bert_config_json(const BertShape& config);
+
+/// Returns the name of tensor `name` in current transformers: LayerNorm.gamma becomes .weight, .beta becomes .bias, and
+/// the "embeddings." and "encoder." of a bare encoder get the prefix "bert.".
+std::string canonical_bert_name(std::string_view name);
+
+/// True for tensors of the heads for pre-training and for the classification of texts or tokens, by canonical name.
+bool is_other_bert_head(std::string_view name);
+
+/// Returns the naming based on canonical_bert_name. It ignores the pooler, heads for other tasks, and buffers that hold
+/// no weights.
+data::TensorNaming bert_tensor_naming();
 
 }  // namespace mylos::families

@@ -4,7 +4,6 @@
 #include "core/element_type.hpp"
 #include "families/bert/bert_body.hpp"
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_tensors.hpp"
 #include "nn/network.hpp"
 
 #include <fmt/format.h>

@@ -251,6 +251,10 @@ const LlamaMember& member_of(const data::ModelConfig& from) {
   return llama_members.front();
 }
 
+bool is_rotary_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+
+bool is_ignored_by_tied_llama(std::string_view name) { return is_rotary_buffer(name) || name == "lm_head.weight"; }
+
 }  // namespace
 
 const LlamaMember& llama_member(std::string_view model_type) {
@@ -317,6 +321,19 @@ OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype) 
   json["pad_token_id"] = token_json(padding);
   json["torch_dtype"] = dtype;
   return json;
+}
+
+std::string canonical_llama_name(std::string_view name) {
+  for (const auto* part : {"embed_tokens.", "layers.", "norm."}) {
+    if (name.starts_with(part)) return "model." + std::string(name);
+  }
+  return std::string(name);
+}
+
+data::TensorNaming llama_tensor_naming(bool tied) {
+  return {.model = "a Llama",
+          .canonical = canonical_llama_name,
+          .is_ignored = tied ? is_ignored_by_tied_llama : is_rotary_buffer};
 }
 
 }  // namespace mylos::families

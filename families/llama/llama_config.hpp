@@ -6,6 +6,7 @@
 
 #include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
+#include "data/huggingface/weight_files.hpp"
 #include "families/llama/llama_shape.hpp"
 
 /// The configuration of a Llama in Hugging Face's config.json.
@@ -65,5 +66,12 @@ LlamaShape read_llama_config(const data::ModelConfig& from);
 /// Returns the config.json of the member's ForCausalLM that transformers can load. `dtype` is the type of its weights,
 /// such as "float32".
 OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype = "float32");
+
+/// Returns the name of tensor `name` in a LlamaForCausalLM: names of a bare LlamaModel get the prefix "model.".
+std::string canonical_llama_name(std::string_view name);
+
+/// Returns the naming based on canonical_llama_name. It ignores buffers that hold no weights and, with `tied`
+/// embeddings, lm_head.weight, which some files store a second time.
+data::TensorNaming llama_tensor_naming(bool tied);
 
 }  // namespace mylos::families

@@ -5,7 +5,6 @@
 #include "families/llama/llama_body.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_decoder.hpp"
-#include "families/llama/llama_tensors.hpp"
 #include "nn/network.hpp"
 
 #include <fmt/format.h>

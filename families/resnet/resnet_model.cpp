@@ -5,7 +5,6 @@
 #include "core/element_type.hpp"
 #include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_config.hpp"
-#include "families/resnet/resnet_tensors.hpp"
 #include "nn/heads/linear_heads.hpp"
 #include "nn/network.hpp"
 

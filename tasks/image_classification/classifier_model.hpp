@@ -1,12 +1,14 @@
 #pragma once
 
 #include "core/base/notice.hpp"
+#include "core/parameters.hpp"
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "families/interface/image_model.hpp"
 #include "nn/model.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "tasks/interface/run_config.hpp"
+#include "train/engine/model_exporter.hpp"
 #include "train/engine/task.hpp"
 
 #include <filesystem>
@@ -48,5 +50,10 @@ Precision classifier_precision(const FileReader& files, const RunConfig& run, co
 /// layer start from the initialiser. Errors: std::runtime_error naming a tensor that is missing or does not fit.
 void read_classifier_weights(const FileReader& files, const ClassifierModel& model, const ParameterTable& table,
                              bool trains, const train::TensorWriter& write, const Notice& notice);
+
+/// Returns the exporter of an image classifier: weights in PyTorch's layout and of type `precision`, BatchNorm's
+/// running statistics and counts, and preprocessor_config.json.
+std::unique_ptr<train::ModelExporter> image_exporter(const families::ImageModel& model, const ImageInput& input,
+                                                     const ParameterTable& table, Precision precision);
 
 }  // namespace mylos::tasks

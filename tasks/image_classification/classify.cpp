@@ -1,7 +1,7 @@
 #include "core/base/text/printable.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/text/unicode.hpp"
-#include "data/images/listed_images.hpp"
+#include "data/images/image_set.hpp"
 #include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "train/engine/loop/evaluator.hpp"

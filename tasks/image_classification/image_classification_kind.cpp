@@ -2,10 +2,19 @@
 
 #include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
+#include "data/huggingface/label_names.hpp"
+#include "data/images/cifar_images.hpp"
+#include "data/images/idx_images.hpp"
 #include "data/images/image_file.hpp"
+#include "data/images/image_set.hpp"
+#include "data/images/prepare_images.hpp"
 #include "data/images/synthetic_images.hpp"
+#include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
+#include "tasks/image_classification/image_data.hpp"
+#include "tasks/image_classification/image_labels.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "tasks/interface/planned_run.hpp"
 #include "tasks/interface/trained_model.hpp"
@@ -13,9 +22,89 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
+#include <utility>
 
 namespace mylos::tasks {
 namespace {
+
+bool has_parts(const std::filesystem::path& data) {
+  return std::filesystem::is_directory(data) && (data::find_idx_files(data, data::ImagePart::test) ||
+                                                 data::find_cifar_files(FileReader(), data, data::ImagePart::test));
+}
+
+/// Copies the readable pictures of the data set `data`, unchanged, into the HDF5 file `output`. `notice` gets the
+/// counts. Errors: std::runtime_error naming the file, UsageError if the name of `output` does not end in .h5.
+void prepare_image_file(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
+                        const Notice& notice) {
+  if (output.extension() != ".h5") {
+    throw UsageError(
+        fmt::format("--output {}: images are prepared as one file, whose name ends in .h5", output.string()));
+  }
+  const ImageConfig& config = image_config(run);
+  if (config.part == data::ImagePart::test && !has_parts(data)) {
+    throw UsageError(fmt::format(
+        "--part test: {} has no test files as CIFAR's or MNIST's directories have; leave it out", data.string()));
+  }
+  std::unique_ptr<data::ImageSet> set = data::open_images(FileReader(), data.string(), config.part);
+  note_passed_over(*set, data, notice);
+  if (run.task.train_limit) set = data::first_images(std::move(set), *run.task.train_limit);
+  const data::PrepareCounts counts =
+      data::prepare_images(*set, output, {.strict = config.strict, .threads = config.loader_threads});
+  if (counts.left_out > 0) {
+    notice(
+        fmt::format("{} left out, the first: {}", count_of(counts.left_out, "damaged picture"), counts.first_left_out));
+  }
+  if (!counts.emptied_labels.empty()) {
+    constexpr std::size_t most = 10;
+    notice(fmt::format("no readable picture of {}: kept in the file without images",
+                       labels_text(counts.emptied_labels, most)));
+  }
+  notice(fmt::format("{}: {} of {}", output.string(), count_of(counts.images, "image"),
+                     count_of(set->label_names().size(), "label")));
+}
+
+/// Number of images in plans without data: ImageNet's.
+constexpr std::size_t imagenet_images = 1'281'167;
+
+/// Returns the model's directory, or its name if it has built-in sizes, also under the name that its weights are
+/// fetched by.
+std::filesystem::path find_model(const std::string& name) {
+  const data::KnownModel* known = families::find_known_model(name, families::BodyOutput::images);
+  return known != nullptr ? std::filesystem::path(known->name) : families::resolve_model(FileReader(), name);
+}
+
+/// Plans a run of the model called `name` on the data set `data` or, if that is empty, on as many images as ImageNet
+/// has. Errors: std::runtime_error if a file or directory does not exist, UsageError if a batch cannot be split over
+/// the ranks.
+PlannedRun plan_images(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
+                       const Notice& notice) {
+  RunConfig config = run;
+  config.task.model = find_model(name);
+  PlannedRun planned{.config = config, .name = name, .model = name, .network = nullptr};
+  if (!data.empty()) {
+    config.task.train = data;
+    const ImageTask task(FileReader(), config, notice);
+    planned.samples = std::make_shared<GroupStream>(*task.stream());
+    planned.network = make_network(task.classifier(), task.input(), run.engine.precision);
+    planned.data = fmt::format("{}: {}", data.string(), task.train_text());
+  } else {
+    ImageConfig& images = image_config(config);
+    ClassifierModel model = read_classifier(FileReader(), config.task.model);
+    choose_stem(FileReader(), model, images.stem);
+    if (images.labels > 0) model.images->labels = data::unnamed_labels(images.labels);
+    const ImageInput input =
+        resolve_input(images, model.processor, nullptr, model.images->channels, PreferredSize::model);
+    const std::size_t group = group_size(images, run.task.batch);
+    planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
+    planned.network = make_network(model, input, run.engine.precision);
+    planned.data = fmt::format("{}, as ImageNet has, of {} x {} pixels; --data DATA plans for these data",
+                               count_of(imagenet_images, "image"), input.size, input.size);
+    planned.data_options = "--train DATA";
+  }
+  planned.work = planned.samples->work();
+  return planned;
+}
 
 constexpr std::string_view by_output = "use --output DIR: best/, last/, checkpoints/ and metrics.jsonl are in it";
 /// Names in Derecho's examples and other programs.

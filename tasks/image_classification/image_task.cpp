@@ -8,7 +8,7 @@
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/label_names.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "tasks/image_classification/image_export.hpp"
+#include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/image_labels.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/interface/pretrained_export.hpp"

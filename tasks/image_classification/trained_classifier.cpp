@@ -5,7 +5,6 @@
 #include "core/base/files/json.hpp"
 #include "data/huggingface/label_names.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
-#include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "tasks/interface/trained_model.hpp"
 

@@ -1,7 +1,9 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
+#include "core/base/files/files.hpp"
 #include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
+#include "data/text/sample_file.hpp"
 #include "tasks/interface/text_kind.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 
@@ -9,10 +11,31 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 namespace mylos::tasks {
 namespace {
+
+/// Cuts the documents of `file` with the tokenizer of `run.task.model`, and writes the samples to `output`: as a sample
+/// file if its name ends in .h5, else as one JSON object per line. `notice` gets the counts. Errors: std::runtime_error
+/// naming the file.
+void prepare_documents(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
+                       const Notice& notice) {
+  const LanguageConfig& config = language_config(run);
+  const families::TextModel model =
+      families::read_text_model({FileReader(), run.task.model / "config.json"}, language_modeling_head().input);
+  const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(FileReader(), run.task.model, notice);
+  data::PreparedSamples prepared{
+      .set = load_samples(file, tokenizer.get(), model, run.task.model, config, run.task.train_limit, notice),
+      .options = sample_options(config, model, tokenizer.get()),
+      .tokenizer = {}};
+  if (tokenizer) prepared.tokenizer = tokenizer->identity();
+  output.extension() == ".h5" ? data::write_sample_file(output, prepared)
+                              : data::write_sample_lines(output, prepared.set);
+  notice(fmt::format("{}: {}, {}", output.string(), count_of(prepared.set.counts.documents, "document"),
+                     count_of(prepared.set.size(), "sample")));
+}
 
 constexpr std::array peers = {
     peer_alias("text-column", "text-field"),
@@ -93,6 +116,12 @@ class LanguageModelingKind final : public TextKind {
 };
 
 }  // namespace
+
+bool is_prepared_documents(const std::filesystem::path& file) {
+  if (file.extension() == ".h5") return data::is_sample_file(file);
+  const std::string begin = beginning_of(file);
+  return begin.starts_with("{\"line\":") && begin.find("\"input_ids\":[") != std::string::npos;
+}
 
 const TaskKind& language_modeling() {
   static const LanguageModelingKind kind;

@@ -12,14 +12,6 @@ const TaskKind& question_answering();
 /// Returns its options, which set its SquadConfig.
 std::vector<Option<RunConfig>> question_answering_options();
 
-/// Cuts the questions of `file` with the vocabulary of `run.task.model`, and writes the windows to `output`: as a
-/// feature file if its name ends in .h5, else as one human-readable JSON object per line. `notice` gets the counts.
-/// Errors: std::runtime_error naming the file.
-void prepare_questions(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
-                       const Notice& notice);
-/// Returns whether prepare_questions wrote this file.
-bool is_prepared_questions(const std::filesystem::path& file);
-
 /// The command ask: answers questions about a text, as transformers' question-answering pipeline does. With the rules
 /// of SQuAD 2.0 the answer may be empty.
 void ask(const CommandCall& call);

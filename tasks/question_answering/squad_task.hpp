@@ -65,4 +65,8 @@ class SquadTask final : public TextTask {
   std::unique_ptr<SquadEvaluation> evaluation_;
 };
 
+/// Reads `--order FILE`: JSON lines, one step per line, each a list of [question id, window index]. Returns, for each
+/// step, indices into `windows`. Errors: std::runtime_error naming the line and the id or window that does not exist.
+std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, const SquadWindows& windows);
+
 }  // namespace mylos::tasks

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "tasks/interface/order_file.hpp"
-#include "tasks/question_answering/squad_order.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 #include "tests/fuzz/inputs.hpp"
 #include "tests/fuzz/small_vocabulary.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "families/bert/bert_tensors.hpp"
+#include "families/bert/bert_config.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -8,7 +8,6 @@
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
 #include "tests/support/written_models.hpp"
 

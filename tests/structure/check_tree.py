@@ -99,7 +99,7 @@ VENDORS = {
     r"\bpcre2_\w+|\bPCRE2_\w+|\bpcre2\.h\b": r"data/tokenizer/json/regular_expression\.cpp",
     r"\bj(?:peglib|error)\.h\b|\bjpeg_\w+\(": r"data/images/decode_jpeg\.cpp",
     r"\bpng\.h\b|\bpng_\w+\(": r"data/images/(de|en)code_png\.cpp",
-    r"\bzlib\.h\b|\bgz[a-z]+\(": r"data/images/inflated_file\.cpp",
+    r"\bzlib\.h\b|\bgz[a-z]+\(": r"data/images/idx_images\.cpp",
     # nlohmann's parser accepts any depth of nesting, which can overflow the stack; ours has a limit
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/files/json\.cpp",
     r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",

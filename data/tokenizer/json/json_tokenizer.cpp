@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/files/text_file.hpp"
+#include "core/base/options/option_values.hpp"
 #include "core/base/text/printable.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
-#include "data/tokenizer/json/tokenizer_config.hpp"
 
 namespace mylos::data {
 namespace {
@@ -51,6 +53,48 @@ void check_file(const Json& json, const JsonLocation& location) {
   const Json places = processor.flatten();  // "/special_tokens/<s>/ids/0": 50
   for (const auto& item : places.items()) place = item.value() == id ? item.key() : place;
   JsonLocation(location, "post_processor").fail(fmt::format("{}: no token has the id {}", printable(place), id));
+}
+
+/// Reads `added_tokens_decoder`: tokens by their ids, as in `added_tokens` of a tokenizer.json.
+std::map<std::uint64_t, Json> read_added_tokens(const Json& config, const JsonLocation& location) {
+  std::map<std::uint64_t, Json> tokens;
+  const Json* const decoder = find_member(config, "added_tokens_decoder", location);
+  if (decoder == nullptr || decoder->is_null()) return tokens;
+  const JsonLocation within(location, "added_tokens_decoder");
+  for (const auto& item : as_object(*decoder, within).items()) {
+    const JsonLocation place(within, item.key());
+    const auto id = parse_count(item.key(), {0, 0x7FFFFFFF});
+    if (!id) place.fail("is no id");
+    string_member(item.value(), "content", place);
+    Json& token = tokens[*id] = item.value();
+    token.erase("__type");
+    token["id"] = *id;
+  }
+  return tokens;
+}
+
+/// Adds tokens. One with the text of a token that is there replaces it, with the same id.
+void add_tokens(std::map<std::uint64_t, Json> tokens, Json& tokenizer) {
+  if (tokens.empty()) return;
+  Json& added = tokenizer["added_tokens"];
+  for (auto& [id, token] : tokens) {
+    const auto same = std::ranges::find_if(added, [&](const Json& other) {
+      return other.is_object() && other.value("content", Json()) == token["content"];
+    });
+    if (same == added.end()) {
+      added.push_back(std::move(token));
+    } else {
+      token["id"] = same->value("id", Json());
+      *same = std::move(token);
+    }
+  }
+}
+
+/// Returns a stage if it has this type, or null.
+Json* find_stage(Json& tokenizer, const char* key, std::string_view type) {
+  const auto stage = tokenizer.find(key);
+  const bool is_found = stage != tokenizer.end() && stage->is_object() && stage->value("type", Json()) == type;
+  return is_found ? &*stage : nullptr;
 }
 
 }  // namespace
@@ -260,6 +304,22 @@ std::optional<TokenId> JsonTokenizer::find(std::string_view token) const {
   const TokenId added = added_.find(token);
   const TokenId id = added >= 0 ? added : table_.find(token);
   return id >= 0 ? std::optional(id) : std::nullopt;
+}
+
+void apply_tokenizer_config(const Json& config, const JsonLocation& location, Json& tokenizer) {
+  std::string name = string_or(config, "tokenizer_class", "", location);
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  add_tokens(read_added_tokens(config, location), tokenizer);
+  Json* const bytes = find_stage(tokenizer, "pre_tokenizer", "ByteLevel");
+  if (bytes != nullptr && !name.ends_with("LlamaTokenizer")) {
+    (*bytes)["add_prefix_space"] = bool_or(config, "add_prefix_space", false, location);
+  }
+  Json* const bert = find_stage(tokenizer, "normalizer", "BertNormalizer");
+  if (bert == nullptr || (name != "BertTokenizer" && name != "DistilBertTokenizer" && name != "ElectraTokenizer"))
+    return;
+  (*bert)["lowercase"] = bool_or(config, "do_lower_case", true, location);
+  (*bert)["strip_accents"] = config.value("strip_accents", Json());
+  (*bert)["handle_chinese_chars"] = bool_or(config, "tokenize_chinese_chars", true, location);
 }
 
 }  // namespace mylos::data

@@ -11,7 +11,6 @@
 #include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

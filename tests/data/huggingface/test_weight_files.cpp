@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/files/file_reader.hpp"
-#include "families/bert/bert_tensors.hpp"
+#include "families/bert/bert_config.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "core/base/files/file_reader.hpp"
 #include "core/base/files/hdf5_file.hpp"
-#include "data/images/first_images.hpp"
 #include "data/images/image_file.hpp"
+#include "data/images/image_set.hpp"
 #include "data/images/prepare_images.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/support/hdf5_changes.hpp"

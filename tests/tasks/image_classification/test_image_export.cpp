@@ -1,8 +1,7 @@
-#include "tasks/image_classification/image_export.hpp"
 
 #include "data/huggingface/label_names.hpp"
 #include "families/resnet/resnet_body.hpp"
-#include "families/resnet/resnet_tensors.hpp"
+#include "families/resnet/resnet_config.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"
 

@@ -6,7 +6,6 @@
 #include "core/random.hpp"
 #include "data/tokenizer/json/json_tokenizer.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
-#include "tasks/language_modeling/generated_text.hpp"
 #include "tasks/task_kinds.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"

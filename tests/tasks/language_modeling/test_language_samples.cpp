@@ -1,6 +1,6 @@
 // Compares ids and masks of conversations and completions with those recorded from transformers.
 
-#include "tasks/language_modeling/language_samples.hpp"
+#include "tasks/language_modeling/language_task.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

@@ -1,4 +1,4 @@
-#include "tasks/question_answering/squad_order.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 
 #include "data/tokenizer/json/wordpiece.hpp"
 #include "tests/support/temporary.hpp"

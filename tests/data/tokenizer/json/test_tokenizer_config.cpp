@@ -1,4 +1,3 @@
-#include "data/tokenizer/json/tokenizer_config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

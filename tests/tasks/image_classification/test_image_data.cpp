@@ -1,4 +1,4 @@
-#include "tasks/image_classification/image_reader.hpp"
+#include "tasks/image_classification/image_data.hpp"
 
 #include "tests/data/images/small_images.hpp"
 
