@@ -11,7 +11,7 @@
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/engine/models/kept_models.hpp"
+#include "train/engine/models/best_model.hpp"
 #include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "app/report/html.hpp"
 #include "app/report/svg_chart.hpp"
 #include "core/base/text/quantities.hpp"
-#include "train/monitor/gpu_follower.hpp"
+#include "train/monitor/gpu_record.hpp"
 
 #include <fmt/format.h>
 

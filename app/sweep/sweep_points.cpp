@@ -12,7 +12,7 @@
 #include "core/base/text/printable.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "train/monitor/run_files.hpp"
+#include "train/monitor/output_start.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

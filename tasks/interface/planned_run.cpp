@@ -1,6 +1,6 @@
 #include "tasks/interface/planned_run.hpp"
 
-#include "train/engine/samples/length_stream.hpp"
+#include "train/engine/samples/sampler.hpp"
 
 namespace mylos::tasks {
 

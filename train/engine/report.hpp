@@ -1,6 +1,5 @@
 #pragma once
 
-#include "train/engine/step_parts.hpp"
 #include "train/engine/task.hpp"
 
 #include <cstddef>
@@ -11,6 +10,16 @@
 
 /// Reports the progress and the outcome of a run. Progress lines, files and charts are reporters.
 namespace mylos::train {
+
+/// Seconds of a step that this rank spent exclusively in each part. The rest of the step is the forward pass, the
+/// backward pass and the norm of the gradient.
+struct StepParts {
+  double data = 0.0;  ///< making batches; in a device build only for the first step, whose kernels wait for it
+  std::optional<double> exchange = {};  ///< waiting for other ranks; nullopt in a device build
+  /// The optimizer, and the synchronisation of the model's values after the previous update, without the waits in
+  /// `exchange`. nullopt in a device build, where both run during the next step.
+  std::optional<double> update = {};
+};
 
 struct RunStart {
   std::size_t steps = 0;       ///< total steps of the run

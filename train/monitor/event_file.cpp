@@ -2,7 +2,6 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/process/process.hpp"
-#include "train/monitor/protocol_buffers.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -65,6 +64,17 @@ std::string as_record(std::string_view event) {
   return record;
 }
 
+enum class Wire : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80u);
+  out += static_cast<char>(value);
+}
+
+void put_key(std::string& out, std::uint64_t field, Wire wire) {
+  put_varint(out, (field << 3) | static_cast<std::uint64_t>(wire));
+}
+
 }  // namespace
 
 std::string event_file_name() {
@@ -98,6 +108,27 @@ void EventFile::add(std::size_t step, std::size_t field, std::string_view what) 
   put_integer(event, 2, step);
   put_bytes(event, field, what);
   file_.append(as_record(event));
+}
+
+void put_integer(std::string& out, std::uint64_t field, std::uint64_t value) {
+  put_key(out, field, Wire::varint);
+  put_varint(out, value);
+}
+
+void put_float(std::string& out, std::uint64_t field, float value) {
+  put_key(out, field, Wire::fixed32);
+  put_little_endian(out, std::bit_cast<std::uint32_t>(value));
+}
+
+void put_double(std::string& out, std::uint64_t field, double value) {
+  put_key(out, field, Wire::fixed64);
+  put_little_endian(out, std::bit_cast<std::uint64_t>(value));
+}
+
+void put_bytes(std::string& out, std::uint64_t field, std::string_view bytes) {
+  put_key(out, field, Wire::bytes);
+  put_varint(out, bytes.size());
+  out += bytes;
 }
 
 }  // namespace mylos::train

@@ -3,6 +3,7 @@
 #include "train/monitor/log_file.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -10,6 +11,18 @@
 #include <string_view>
 
 namespace mylos::train {
+
+/// Appends the bytes of an unsigned integer, lowest first.
+template <class T>
+void put_little_endian(std::string& out, T value) {
+  for (std::size_t byte = 0; byte < sizeof(T); ++byte) out += static_cast<char>((value >> (8 * byte)) & 0xFFu);
+}
+
+/// Append field `field` to a message: an integer, enumerator or boolean; a number; a string or message.
+void put_integer(std::string& out, std::uint64_t field, std::uint64_t value);
+void put_float(std::string& out, std::uint64_t field, float value);
+void put_double(std::string& out, std::uint64_t field, double value);
+void put_bytes(std::string& out, std::uint64_t field, std::string_view bytes);
 
 struct Scalar {
   std::string tag;

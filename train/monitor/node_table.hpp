@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/monitor/gpu_follower.hpp"
+#include "train/monitor/gpu_record.hpp"
 
 #include <functional>
 #include <span>

@@ -5,7 +5,7 @@
 #include "core/base/files/positioned_file.hpp"
 #include "core/base/text/quantities.hpp"
 #include "train/engine/evaluation_files.hpp"
-#include "train/monitor/run_files.hpp"
+#include "train/monitor/output_start.hpp"
 
 #include <fmt/format.h>
 

@@ -1,17 +1,22 @@
 #include "train/monitor/output_start.hpp"
 
+#include "core/base/files/directory_lock.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/options/walltime.hpp"
 #include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "train/engine/evaluation_files.hpp"
+#include "train/engine/models/best_model.hpp"
+#include "train/monitor/gpu_record.hpp"
 #include "train/monitor/output_directory.hpp"
-#include "train/monitor/run_files.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <system_error>
@@ -208,6 +213,24 @@ OutputStart extend(const fs::path& path, const Contents& contents) {
   return {.goes_on = true, .checkpoint = std::move(latest)};
 }
 
+namespace fs = std::filesystem;
+
+constexpr std::array written_names = {run_file_name,
+                                      "metrics.jsonl",
+                                      "results.json",
+                                      "predictions.json",
+                                      "predictions.jsonl",
+                                      "nbest_predictions.json",
+                                      "null_odds.json",
+                                      "best",
+                                      "last",
+                                      kept_models_name,
+                                      "report.html",
+                                      evaluations_name,
+                                      parallel::checkpoints_name,
+                                      gpu_records_name};
+constexpr std::string_view event_prefix = "events.out.tfevents.";
+
 }  // namespace
 
 OutputRules output_rules(bool overwrite, const std::string& resume) {
@@ -237,5 +260,29 @@ OutputStart decide_start(const fs::path& path, const OutputRules& rules) {
   const bool is_unfinished = run && !run->finished && !run->clearing;
   return is_unfinished ? take_up_unfinished(path, rules, contents) : begin_anew(path, rules);
 }
+
+bool is_scaffolding(std::string_view name) {
+  const bool is_unfinished_run = name != run_file_name && whole_name(name) == run_file_name;
+  return name == DirectoryLock::file_name || name == probe_name || is_unfinished_run;
+}
+
+bool is_run_file(std::string_view name) {
+  const std::string_view whole = whole_name(name);
+  return is_scaffolding(name) || name.starts_with(event_prefix) ||
+         std::ranges::find(written_names, whole) != written_names.end();
+}
+
+std::vector<std::string> names_in(const fs::path& path) {
+  std::error_code code;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (code) refuse_output(path, fmt::format("cannot be read: {}", code.message()));
+  std::ranges::sort(names);
+  return names;
+}
+
+void refuse_output(const fs::path& path, std::string_view why) { throw SettingError("output", path.string(), why); }
 
 }  // namespace mylos::train

@@ -4,6 +4,7 @@
 #include "train/engine/loop/trainer.hpp"
 #include "train/engine/memory/memory_plan.hpp"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,11 @@ std::string interruption_text(const RunResult& result);
 
 /// Returns the last line of a run: how it ended, total and training time, GPU energy, and scores of best/.
 std::string closing_line(const RunResult& result, double total_seconds);
+
+/// Returns newline-terminated lines, each with a name and its text: the batch job, if there is one, and for each rank
+/// its node, its GPU and the processors that it may run on. Adjacent ranks with the same text share a line. If the
+/// ranks are in different jobs, each rank's line names its job. Returns an empty string for a single rank without job
+/// and GPU.
+std::string rank_lines(std::span<const parallel::RankPlacement> placements);
 
 }  // namespace mylos::train

@@ -12,7 +12,7 @@
 #include "tests/support/trained_weights.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/loop/trainer.hpp"
-#include "train/engine/models/kept_models.hpp"
+#include "train/engine/models/best_model.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 #include "train/planning/run_plan.hpp"
 
 #include "tests/train/engine/listed_task.hpp"
-#include "train/engine/samples/length_stream.hpp"
+#include "train/engine/samples/sampler.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

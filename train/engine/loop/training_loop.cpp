@@ -7,7 +7,7 @@
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/loop/training_scores.hpp"
 #include "train/engine/memory/memory.hpp"
-#include "train/engine/models/kept_models.hpp"
+#include "train/engine/models/best_model.hpp"
 
 #include <fmt/format.h>
 

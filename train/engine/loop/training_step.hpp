@@ -8,8 +8,8 @@
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/observed_state.hpp"
+#include "train/engine/report.hpp"
 #include "train/engine/samples/step_assignment.hpp"
-#include "train/engine/step_parts.hpp"
 #include "train/engine/task.hpp"
 
 #include <cstdint>

@@ -1,9 +1,11 @@
 #include "train/engine/models/best_model.hpp"
 
+#include "core/base/files/files.hpp"
 #include "core/base/setting_error.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 namespace mylos::train {
@@ -60,6 +62,33 @@ void BestModel::restore(State state, std::size_t exported) {
   if (value == nullptr) return;
   if (!state_.goal) state_.goal = *value;
   if (state_.kept.empty()) state_.kept = {{state_.step, *value}};
+}
+
+namespace fs = std::filesystem;
+
+fs::path kept_model_path(std::size_t step) { return fs::path(kept_models_name) / std::to_string(step); }
+
+void keep_best_as(const fs::path& output, std::size_t step) {
+  const fs::path best = output / "best", kept = output / kept_model_path(step);
+  if (fs::exists(kept) || !fs::exists(best)) return;
+  StagedDirectory staged(kept);
+  for (const DirectoryEntry& entry : list_directory(best)) {
+    std::error_code no_links;
+    fs::create_hard_link(best / entry.name, staged.path() / entry.name, no_links);
+    if (no_links) fs::copy(best / entry.name, staged.path() / entry.name);
+  }
+  staged.commit();
+}
+
+void remove_other_models(const fs::path& output, const BestModel::State& state) {
+  const fs::path models = output / kept_models_name;
+  if (!fs::exists(models)) return;
+  for (const DirectoryEntry& entry : list_directory(models)) {
+    const bool is_kept = std::ranges::any_of(state.kept, [&](const ScoredStep& each) {
+      return each.step != state.step && std::to_string(each.step) == entry.name;
+    });
+    if (!is_kept) fs::remove_all(models / entry.name);
+  }
 }
 
 }  // namespace mylos::train

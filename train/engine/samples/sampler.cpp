@@ -54,4 +54,9 @@ void EpochSampler::shuffle(std::size_t epoch) const {
   shuffle_values(order_, seed_, shuffle_stream + epoch);
 }
 
+LengthStream::LengthStream(std::vector<std::size_t> lengths, std::size_t batch, std::uint64_t seed, WorkKind work)
+    : lengths_(std::move(lengths)), sampler_(lengths_.size(), batch, seed), work_(std::move(work)) {
+  require(!lengths_.empty(), "LengthStream: there are no samples");
+}
+
 }  // namespace mylos::train
