@@ -10,7 +10,6 @@
 #include "app/program/help.hpp"
 #include "app/program/manual.hpp"
 #include "app/program/on_ranks.hpp"
-#include "app/program/option_spelling.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
@@ -113,7 +112,10 @@ int dispatch(std::span<const std::string> words) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& words) {
-  set_setting_spelling(option_spelling);
+  // Messages of the engine name options: "--micro-batch", or "--micro-batch 4" with a value.
+  set_setting_spelling([](std::string_view name, std::string_view value) {
+    return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
+  });
   // A closed pipe is detected by the failing write, instead of a signal that would also end a training run.
   std::signal(SIGPIPE, SIG_IGN);
   // Likewise for a file that has reached its size limit (ulimit -f).

@@ -1,7 +1,7 @@
 #include "app/report/report.hpp"
 
 #include "app/batch/batch_output.hpp"
-#include "app/bench/breakdown_json.hpp"
+#include "app/bench/step_breakdown.hpp"
 #include "app/options/tool_options.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"

@@ -6,12 +6,10 @@
 #include "app/program/on_ranks.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/runs/command_line.hpp"
 #include "app/runs/prepared_run.hpp"
 #include "app/runs/recorded_training.hpp"
 #include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
-#include "app/runs/run_output.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/options/walltime.hpp"
@@ -28,6 +26,7 @@
 #include "parallel/launch/launch_remarks.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/loop/training_scores.hpp"
+#include "train/monitor/output_directory.hpp"
 #include "train/monitor/progress.hpp"
 #include "train/monitor/run_banner.hpp"
 
@@ -37,6 +36,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -48,6 +48,46 @@ namespace mylos::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// The output directory of a run on several ranks. Only the first rank reads and writes it. Every call is collective.
+/// Errors: those of train::OutputDirectory, on every rank.
+class RunOutput {
+ public:
+  RunOutput(parallel::Communicator& ranks, const std::filesystem::path& path, const train::OutputRules& rules)
+      : ranks_(ranks) {
+    start_ = parallel::on_first_rank(ranks, [&] {
+      directory_.emplace(path, rules);
+      return directory_->start();
+    });
+  }
+
+  const train::OutputStart& start() const { return start_; }
+  /// Calls `use` on the first rank.
+  void use(const std::function<void(train::OutputDirectory&)>& use) {
+    parallel::on_first_rank(ranks_, [&] { use(*directory_); });
+  }
+  /// Calls `work`. An error of the first rank is also recorded in the run's files, for readers who see only these.
+  /// Collective if `work` is.
+  void report_failure(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      try {
+        if (directory_) directory_->end(fmt::format("failed: {}", error.what()));
+      } catch (const std::exception&) {  // the first error is the one to report
+      }
+      throw;
+    }
+  }
+
+  /// Returns the directory on the first rank; null on the others.
+  const train::OutputDirectory* directory() const { return directory_ ? &*directory_ : nullptr; }
+
+ private:
+  parallel::Communicator& ranks_;
+  std::optional<train::OutputDirectory> directory_;
+  train::OutputStart start_;
+};
 
 /// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them; what is
 /// exported is written as float.
@@ -192,7 +232,7 @@ void say_banner(const TrainRank& rank, const Arguments& arguments, const Prepare
 void try_run(const TrainRank& rank, Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
   const train::OutputStart start =
-      agreed_start(rank.ranks, [&] { return train::decide_start(output, output_rules(arguments)); });
+      parallel::on_first_rank(rank.ranks, [&] { return train::decide_start(output, output_rules(arguments)); });
   say_start(rank, output, start);
   if (start.checkpoint.empty() && !start.finished && rank.is_first()) log_line("would begin at step 1");
   const PreparedRun run = prepare_run(rank, arguments, start.checkpoint);

@@ -7,7 +7,6 @@
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
-#include "app/program/task_on_ranks.hpp"
 #include "core/base/median.hpp"
 #include "core/base/process/signals.hpp"
 #include "core/base/text/quantities.hpp"

@@ -6,7 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 /// Breaks a training step down by kernel: the time, the work and the fraction of the roofline of each kernel.
 namespace mylos::app {
@@ -51,5 +54,14 @@ Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vecto
 
 /// Returns the table as text, one line per row.
 std::string to_text(const Breakdown& breakdown, const Ceilings& ceilings);
+
+/// Key of the breakdown in the output of `mylos bench step`.
+inline constexpr const char* breakdown_key = "breakdown";
+
+nlohmann::ordered_json to_json(const Breakdown& breakdown, const Ceilings& ceilings);
+
+/// Reads the kernel rows from the output of `mylos bench step --breakdown --json`; errors call it `name`. Errors:
+/// std::runtime_error with the location of a key that is missing or has the wrong type.
+std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name);
 
 }  // namespace mylos::app

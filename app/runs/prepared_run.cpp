@@ -6,7 +6,6 @@
 #include "app/options/train_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/on_ranks.hpp"
-#include "app/program/task_on_ranks.hpp"
 #include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/files/json.hpp"

@@ -4,9 +4,11 @@
 #include "app/options/config_file.hpp"
 #include "app/options/options.hpp"
 #include "app/options/train_options.hpp"
+#include "app/plan/job_script.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/json.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
@@ -67,6 +69,10 @@ train::CommandDifference difference_but_for(Names compared_otherwise, const nloh
   return {.options = std::move(rest), .extends = extends};
 }
 
+bool is_left_out(const Arguments& arguments, const TypedOption& option, bool goes_on) {
+  return option.name == "overwrite" || (option.name == "resume" && (goes_on || arguments.train->resume == "never"));
+}
+
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
@@ -120,6 +126,22 @@ std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohm
   if (changes.empty()) return {};
   return fmt::format("{}: losses may differ in their last digits from those of an uninterrupted run",
                      fmt::join(changes, "; "));
+}
+
+std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t ranks) {
+  std::string command = "mylos train";
+  for (const TypedOption& option : arguments.typed) {
+    if (is_left_out(arguments, option, goes_on)) continue;
+    for (const std::string& word : option.words) command += " " + shell_word(word);
+  }
+  // These two options override values of --config.
+  if (arguments.sources.was_configured("overwrite")) command += " --no-overwrite";
+  if (arguments.sources.was_configured("resume") && (goes_on || arguments.train->resume == "never"))
+    command += " --resume auto";
+  const bool is_saved = !parallel::resolve_checkpoint(arguments.run.engine.output).empty();
+  return fmt::format("{}{}: {}",
+                     is_saved ? "to continue from the checkpoint" : "no checkpoint was saved; to start over",
+                     ranks > 1 ? ", on any number of ranks" : "", command);
 }
 
 }  // namespace mylos::app

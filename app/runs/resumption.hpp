@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -37,5 +38,10 @@ void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesyst
 /// ranks, or with another mode or micro-batch. Empty if it does not, if --deterministic makes the order irrelevant, or
 /// if `saved` does not record it.
 std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohmann::ordered_json& run);
+
+/// Returns a line with the command that continues the interrupted run in the output directory: the typed command
+/// without --overwrite, without peer options that have no effect, and without --resume if `goes_on` or if it was
+/// "never".
+std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t ranks);
 
 }  // namespace mylos::app

@@ -1,6 +1,5 @@
 #include "app/program/replaceable_file.hpp"
 
-#include "app/runs/evaluation_directory.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -50,9 +49,8 @@ TEST_F(ReplaceableFile, EvalReplacesItsOwnResultsOnly) {
   for (const char* name : {"predictions.json", "predictions.jsonl", "nbest_predictions.json", "null_odds.json",
                            "results.json", "evaluation.json"}) {
     write_file(output / name, "[\"of somebody\"]");
-    EXPECT_THAT(error_of([&] { const app::EvaluationDirectory refused(output, false); }),
-                AllOf(HasSubstr("--output " + output.string() + ": contains " + name),
-                      HasSubstr("choose another directory, or replace it with --overwrite")));
+    EXPECT_THAT(eval().errors, AllOf(HasSubstr("--output " + output.string() + ": contains " + name),
+                                     HasSubstr("choose another directory, or replace it with --overwrite")));
     if (name != std::string("evaluation.json")) fs::remove(output / name);
   }
   EXPECT_EQ(eval().exit_code, 1);
@@ -112,6 +110,18 @@ TEST_F(ReplaceableFile, ATraceReplacesATraceOnly) {
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_TRUE(read_json(trace).contains("traceEvents"));
   }
+}
+
+/// Only what the engine names is spelled as an option, whatever files are called.
+TEST_F(ReplaceableFile, OfAnyNameIsNamedAsItIs) {
+  const fs::path output = directory_ / "`output` `micro-batch 4` {}";
+  write_file(output / "`keep`", "not of a run");
+  const ProgramRun run =
+      run_mylos(with_options({"train", "--model", model_, "--train", train_, "--output", output}, {}));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.errors,
+              HasSubstr("mylos: error: --output " + output.string() +
+                        ": contains `keep`, which no training run wrote; choose an empty or a new directory"));
 }
 
 }  // namespace
