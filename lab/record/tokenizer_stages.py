@@ -152,6 +152,11 @@ def tokenizers(sizes):
                     ("<r>", "lstrip", "rstrip", "normalized"), (" x",), ("ﬁ", "normalized"))
     for normalizer in (None, stage("Lowercase"), prepend, stage("NFKC")):
         yield "added tokens", "letters", {"normalizer": normalizer, "added_tokens": several}
+    for pattern in (r" ?[^(\s|[.,!?…。，、।۔،])]+", r"\d{1,3}(?=(?:\d{3})*\b)", r"\Ba|\bt"):
+        yield "Split by words", "words", {"pre_tokenizer": split({"Regex": pattern}, "Isolated")}
+    yield "ByteLevel of a Unigram's bytes", "unigram bytes", {"post_processor": stage("ByteLevel", add_prefix_space=False, trim_offsets=True)}
+    empty = stage("Sequence", decoders=[stage("Fuse"), stage("Replace", pattern={"Regex": "^"}, content="-")])
+    yield "Replace in an empty text", "no unknown", {"decoder": empty}
 
 
 def text(draw):

@@ -198,11 +198,11 @@ void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   tokens.offsets.insert(tokens.offsets.end(), found.offsets.begin(), found.offsets.end());
 }
 
-/// Appends the tokens of the pieces; to `texts`, unless null, the text of each, which for what a model does not know is
-/// that of the piece.
+/// Appends the tokens of the pieces; to `texts`, unless null, the text of each, which for what a Unigram does not know
+/// is that of the piece.
 void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const {
   std::vector<WordToken> word;
-  const bool is_unigram = std::holds_alternative<UnigramModel>(model_);
+  const auto* const unigram = std::get_if<UnigramModel>(&model_);
   for (const Piece& piece : text.pieces) {
     word.clear();
     if (piece.id >= 0) {
@@ -214,9 +214,8 @@ void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::v
       const Piece part{piece.begin + token.begin, piece.begin + token.end, token.id};
       tokens.ids.push_back(token.id);
       tokens.offsets.push_back(text.range(part.begin, part.end));
-      if (texts != nullptr) {
-        texts->push_back(piece.id >= 0 || is_unigram ? text.view(part) : text_of(token.id));
-      }
+      const bool is_unknown = unigram != nullptr && token.id == unigram->unknown();
+      if (texts != nullptr) texts->push_back(piece.id >= 0 || is_unknown ? text.view(part) : text_of(token.id));
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -40,6 +41,19 @@ constexpr std::string_view bpe_fields =
     "vocab merges dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk byte_fallback ignore_merges";
 
 constexpr double unknown_penalty = 10;  // below the lowest score
+
+/// Returns a score as `tokenizers` reads it: its digits as a whole number, divided by a power of ten. Both roundings
+/// together may miss the nearest number, which decides between the same tokens in another order.
+double rounded_twice(double score) {
+  std::uint64_t digits = 0;
+  double divisor = 0;
+  for (const char c : fmt::format("{}", std::abs(score))) {
+    if (c != '.' && (c < '0' || c > '9')) return score;  // an exponent
+    digits = c == '.' ? digits : 10 * digits + static_cast<std::uint64_t>(c - '0');
+    divisor = c == '.' ? 1 : 10 * divisor;
+  }
+  return std::copysign(static_cast<double>(digits) / (divisor > 0 ? divisor : 1), score);
+}
 
 /// The best tokens of the first bytes of a word: their score, and the last of them. An id of -1: none yet.
 struct BestPath {
@@ -138,8 +152,8 @@ UnigramModel::UnigramModel(const Json& json, const JsonLocation& location, const
   double lowest = std::numeric_limits<double>::infinity();
   scores_.reserve(lists.tokens.size());
   for (const ModelLists::Token& token : lists.tokens) {
-    scores_.push_back(token.number);
-    lowest = std::min(lowest, token.number);
+    scores_.push_back(rounded_twice(token.number));
+    lowest = std::min(lowest, scores_.back());
   }
   unknown_score_ = lowest - unknown_penalty;
 }

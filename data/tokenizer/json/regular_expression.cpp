@@ -46,13 +46,13 @@ class Translation {
   std::string translate() {
     while (!rest_.empty() && refused.empty()) {
       const char c = rest_.front();
-      if (!in_class_ && !is_continuation(c) && std::string_view("{*+?").find(c) == std::string_view::npos) {
+      if (classes_ == 0 && !is_continuation(c) && std::string_view("{*+?").find(c) == std::string_view::npos) {
         atom_ = out_.size();
       }
       if (ignores_case_) check_letter();
       if (c == '\\' && rest_.size() > 1) {
         translate_escape();
-      } else if (in_class_) {
+      } else if (classes_ > 0) {
         translate_in_class(c);
       } else if (c == '[') {
         begin_class();
@@ -83,22 +83,28 @@ class Translation {
   }
 
   void begin_class() {
-    in_class_ = true;
+    classes_ = 1;
     if (rest_.starts_with("[^")) take(1);
     if (rest_.size() > 1 && rest_[1] == ']') take(1);  // a bracket that is a member
     take(1);
   }
 
+  /// Leaves out the brackets of a class within a class, whose members join the others.
   void translate_in_class(char c) {
     for (const auto& [name, members] : {std::pair("[:space:]", R"(\p{White_Space})"), std::pair("[:digit:]", "\\d")}) {
       if (!rest_.starts_with(name)) continue;
       out_ += members;
       return rest_.remove_prefix(std::string_view(name).size());
     }
-    if (c == '[') refused = rest_.starts_with("[:") ? "a class such as [:alpha:]" : "a class within a class";
+    const std::string_view next = rest_.substr(1, 1);
+    const bool opens = c == '[', closes = c == ']';
+    if (opens && next == ":") refused = "a class such as [:alpha:]";
+    if (opens && (next == "^" || next == "]")) refused = fmt::format("[{} within a class", next);
     if (rest_.starts_with("&&")) refused = "&& in a class";
-    if (c == ']') in_class_ = false;
-    take(1);
+    classes_ += int{opens} - int{closes};
+    if (!opens && (!closes || classes_ == 0)) return take(1);
+    if (next == "-" || out_.ends_with('-')) refused = "- beside a class within a class";
+    rest_.remove_prefix(1);
   }
 
   /// Refuses what without regard to case matches other numbers of characters in Oniguruma, as "ss" and U+00DF, or other
@@ -108,7 +114,7 @@ class Translation {
     const bool is_escape = rest_.front() == '\\' && std::string_view("pxu").find(letter(1)) != std::string_view::npos;
     bool joins = false;
     for (const std::string_view pair : {"ss", "ff", "fi", "fl", "st"}) {
-      joins |= !in_class_ && letter(0) == pair[0] && letter(1) == pair[1];
+      joins |= classes_ == 0 && letter(0) == pair[0] && letter(1) == pair[1];
     }
     const bool is_ascii = static_cast<unsigned char>(rest_.front()) < 0x80;
     if (joins || is_escape || !is_ascii)
@@ -182,9 +188,15 @@ class Translation {
     const char letter = rest_[1];
     for (const Escape& escape : escapes) {
       if (escape.letter != letter) continue;
-      if (in_class_ && escape.is_negated) refused = fmt::format("\\{} in a class", letter);
-      out_ += in_class_ ? std::string(escape.within)
-                        : fmt::format("[{}{}{}]", escape.is_negated ? "^" : "", escape.within, escape.beside);
+      if (classes_ > 0 && escape.is_negated) refused = fmt::format("\\{} in a class", letter);
+      out_ += classes_ > 0 ? std::string(escape.within)
+                           : fmt::format("[{}{}{}]", escape.is_negated ? "^" : "", escape.within, escape.beside);
+      return rest_.remove_prefix(2);
+    }
+    if ((letter == 'b' || letter == 'B') && classes_ == 0) {
+      const std::string word = fmt::format("[{}{}]", word_class, word_digits);
+      out_ += fmt::format("(?{}(?<={word})(?={word})|(?<!{word})(?!{word}))", letter == 'B' ? ":" : "!",
+                          fmt::arg("word", word));
       return rest_.remove_prefix(2);
     }
     const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
@@ -214,7 +226,7 @@ class Translation {
   std::string out_;
   std::size_t atom_ = 0;  // where in `out_` begins what a quantifier would repeat
   std::vector<Group> groups_;
-  bool in_class_ = false;
+  int classes_ = 0;  // that contain what is next
   bool ignores_case_ = false;
 };
 
@@ -290,7 +302,7 @@ void Pattern::find(std::string_view text, std::vector<Match>& parts) const {
   std::optional<std::size_t> last;  // the end of the match before
   Match found;
   std::uint64_t budget = steps_per_byte * (text.size() + short_text);
-  for (std::size_t begin = 0; begin <= text.size() && match(text, begin, budget, found);) {
+  for (std::size_t begin = 0; begin <= text.size() && !text.empty() && match(text, begin, budget, found);) {
     if (found.begin == found.end && last == found.end) {  // as Oniguruma: no empty match at the end of another
       if (begin == text.size()) break;
       decode_code_point(text, begin);

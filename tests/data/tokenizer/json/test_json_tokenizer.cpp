@@ -285,7 +285,8 @@ TEST(JsonTokenizerRecorded, RegularExpressionsCutAsHuggingFaces) {
         Cut{"a{2,3}?", "aaaaa", {2, 4, 5}}, Cut{"(?m).+", "a\nb", {3}}, Cut{"(?-m:.)+", "a\nb", {1, 2, 3}},
         Cut{"(?i)a|b", "AB", {1, 2}}, Cut{"(?i:'[sd])b", "'Sb'sB", {3, 6}}, Cut{R"([\w]+)", "a²b", {1, 3, 4}},
         Cut{R"(\w+)", "a²b", {4}}, Cut{"[[:space:]]+", "a \u0085b", {1, 4, 5}}, Cut{"[[:digit:]a]+", "1a٣b", {4, 5}},
-        Cut{"b(?#c)+", "abb", {1, 3}}, Cut{"[(]{2}+a{x", "((((a{x", {7}}}) {
+        Cut{"b(?#c)+", "abb", {1, 3}}, Cut{"[(]{2}+a{x", "((((a{x", {7}}, Cut{"[^(a[.,b])]+", "xyb,[z", {2, 4, 6}},
+        Cut{R"([a[b[c]\]]d]+)", "xabc]d", {1, 6}}, Cut{R"(\b\w)", "ab c", {1, 3, 4}}}) {
     std::vector<Match> parts;
     Pattern(cut.expression).find(cut.text, parts);
     std::vector<std::size_t> ends;
@@ -342,16 +343,26 @@ TEST(JsonTokenizer, ModelsWithoutATypeAreKnownByTheirFields) {
   EXPECT_EQ(error_of_reading(json), "tokenizer.json: model: the type WordLevel is not supported");
 }
 
+TEST(JsonTokenizerRecorded, ScoresOfAUnigramAreRoundedAsHuggingFaces) {
+  const JsonTokenizer tokenizer = read(nlohmann::json::parse(R"({"model": {"unk_id": 0, "vocab": [
+      ["<unk>", 0.0], ["a", -5.319755545655747], ["aa", -5.818033219124926], ["aaa", -7.2579501238390804]]}})"));
+  EXPECT_THAT(tokenizer.encode("aaaaaaa"), ElementsAre(2, 3, 2));  // with the nearest numbers: 2, 2, 3
+  EXPECT_THAT(tokenizer.encode("aaaa"), ElementsAre(2, 2));
+}
+
 TEST(JsonTokenizer, RegularExpressionsAreChecked) {
   const std::string path = "/pre_tokenizer/pattern/Regex";
   const std::string place = "tokenizer.json: pre_tokenizer.pattern.Regex: ";
   EXPECT_THAT(error_with(path, "(a"), StartsWith(place + "the regular expression does not compile: missing closing"));
-  EXPECT_EQ(error_with(path, "[a[bc]]"),
-            place + "the regular expression uses a class within a class, which is not supported");
+  EXPECT_EQ(error_with(path, "[a[bc]]"), "(nothing was thrown)");
+  EXPECT_EQ(error_with(path, "[a[^bc]]"),
+            place + "the regular expression uses [^ within a class, which is not supported");
   EXPECT_EQ(error_with(path, "\\h"), place + "the regular expression uses \\h, which is not supported");
   EXPECT_EQ(error_with(path, "[a-z&&b]"), place + "the regular expression uses && in a class, which is not supported");
-  for (const char* bad : {"a(*COMMIT)", "(?R)", "(?1)", "(?P<n>a)", "(?|a|b)", "(?<n>a)", "(?x:a)", "a(?i)b", "(?i:SS)",
-                          "(?i:é)", R"((?i)\p{Lu})", "[[:alpha:]]", "a{,2}", R"(\pL)", R"(\v)", R"(a(?#\)b))"}) {
+  for (const char* bad :
+       {"a(*COMMIT)", "(?R)",        "(?1)",    "(?P<n>a)",      "(?|a|b)",     "(?<n>a)", "(?x:a)",
+        "a(?i)b",     "(?i:SS)",     "(?i:é)",  R"((?i)\p{Lu})", "[[:alpha:]]", "a{,2}",   R"(\pL)",
+        R"(\v)",      R"(a(?#\)b))", R"([\b])", "[a-[b]]",       "[[a]-z]",     "[a[-b]]", "[[a-]b]"}) {
     EXPECT_THAT(error_with(path, bad),
                 AllOf(StartsWith(place + "the regular expression uses "), EndsWith(", which is not supported")))
         << bad;
