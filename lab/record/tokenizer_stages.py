@@ -154,7 +154,8 @@ def tokenizers(sizes):
         yield "added tokens", "letters", {"normalizer": normalizer, "added_tokens": several}
     for pattern in (r" ?[^(\s|[.,!?…。，、।۔،])]+", r"\d{1,3}(?=(?:\d{3})*\b)", r"\Ba|\bt"):
         yield "Split by words", "words", {"pre_tokenizer": split({"Regex": pattern}, "Isolated")}
-    yield "ByteLevel of a Unigram's bytes", "unigram bytes", {"post_processor": stage("ByteLevel", add_prefix_space=False, trim_offsets=True)}
+    level, spaces = stage("ByteLevel", add_prefix_space=False, trim_offsets=True), split({"String": " "}, "Isolated")
+    yield "ByteLevel of a Unigram's bytes", "unigram bytes", {"pre_tokenizer": spaces, "post_processor": level}
     empty = stage("Sequence", decoders=[stage("Fuse"), stage("Replace", pattern={"Regex": "^"}, content="-")])
     yield "Replace in an empty text", "no unknown", {"decoder": empty}
 
