@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
 #include <utility>
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/files/text_file.hpp"
-#include "core/base/options/option_values.hpp"
 #include "core/base/text/printable.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
+#include "data/tokenizer/json/tokenizer_config.hpp"
 
 namespace mylos::data {
 namespace {
@@ -55,46 +53,12 @@ void check_file(const Json& json, const JsonLocation& location) {
   JsonLocation(location, "post_processor").fail(fmt::format("{}: no token has the id {}", printable(place), id));
 }
 
-/// Reads `added_tokens_decoder`: tokens by their ids, as in `added_tokens` of a tokenizer.json.
-std::map<std::uint64_t, Json> read_added_tokens(const Json& config, const JsonLocation& location) {
-  std::map<std::uint64_t, Json> tokens;
-  const Json* const decoder = find_member(config, "added_tokens_decoder", location);
-  if (decoder == nullptr || decoder->is_null()) return tokens;
-  const JsonLocation within(location, "added_tokens_decoder");
-  for (const auto& item : as_object(*decoder, within).items()) {
-    const JsonLocation place(within, item.key());
-    const auto id = parse_count(item.key(), {0, 0x7FFFFFFF});
-    if (!id) place.fail("is no id");
-    string_member(item.value(), "content", place);
-    Json& token = tokens[*id] = item.value();
-    token.erase("__type");
-    token["id"] = *id;
-  }
-  return tokens;
-}
-
-/// Adds tokens. One with the text of a token that is there replaces it, with the same id.
-void add_tokens(std::map<std::uint64_t, Json> tokens, Json& tokenizer) {
-  if (tokens.empty()) return;
-  Json& added = tokenizer["added_tokens"];
-  for (auto& [id, token] : tokens) {
-    const auto same = std::ranges::find_if(added, [&](const Json& other) {
-      return other.is_object() && other.value("content", Json()) == token["content"];
-    });
-    if (same == added.end()) {
-      added.push_back(std::move(token));
-    } else {
-      token["id"] = same->value("id", Json());
-      *same = std::move(token);
-    }
-  }
-}
-
-/// Returns a stage if it has this type, or null.
-Json* find_stage(Json& tokenizer, const char* key, std::string_view type) {
-  const auto stage = tokenizer.find(key);
-  const bool is_found = stage != tokenizer.end() && stage->is_object() && stage->value("type", Json()) == type;
-  return is_found ? &*stage : nullptr;
+/// Returns the token that the configuration has at `key`; empty if it has none.
+std::string token_at(const Json& config, std::string_view key, const JsonLocation& location) {
+  const Json* value = find_member(config, key, location);
+  const JsonLocation within(location, key);
+  if (value == nullptr || value->is_null()) return "";
+  return value->is_object() ? string_member(*value, "content", within) : as_string(*value, within);
 }
 
 }  // namespace
@@ -154,34 +118,34 @@ JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, c
 
 void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location) {
   for (const RoleKey& key : role_keys) {
-    const Json* value = find_member(config, key.key, location);
-    if (value == nullptr || value->is_null()) continue;
-    const JsonLocation within(location, key.key);
-    const std::string& name = value->is_object() ? string_member(*value, "content", within) : as_string(*value, within);
+    const std::string name = token_at(config, key.key, location);
+    if (name.empty()) continue;
     const std::optional<TokenId> id = find(name);
-    if (!id && key.role == SpecialToken::padding) continue;  // texts have none, and rows are filled with any id
-    if (!id) within.fail(fmt::format("{} has no token {}", file_, printable(name)));
+    const bool may_lack = key.role == SpecialToken::padding || key.role == SpecialToken::unknown;
+    if (!id && may_lack) continue;  // texts have none, and rows are filled with any id
+    if (!id) JsonLocation(location, key.key).fail(fmt::format("{} has no token {}", file_, printable(name)));
     roles_[static_cast<std::size_t>(key.role)] = id;
   }
 }
 
-/// Replaces the special tokens that the post-processor adds, as transformers does for Llama's classes.
+/// Replaces the post-processor, as the classes of transformers do that add BOS and EOS themselves.
 void JsonTokenizer::read_added_around(const Json& config, const JsonLocation& location) {
-  const std::string name = string_or(config, "tokenizer_class", "", location);
-  constexpr std::array classes = {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizer",
-                                  "CodeLlamaTokenizerFast"};
+  const std::string name = tokenizer_class(config, location);
+  constexpr std::array classes = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer",
+                                  "GPTNeoXTokenizer"};
   if (std::ranges::find(classes, name) == classes.end()) return;
-  const auto added = [&](const char* option, bool is_default, SpecialToken role, std::string_view token) -> Template {
+  const auto added = [&](const char* option, bool is_default, const char* key, const char* absent) -> Template {
     if (!bool_or(config, option, is_default, location)) return {};
-    const std::optional<TokenId> id = special(role) ? special(role) : find(token);
+    const std::string token = token_at(config, key, location);
+    const std::optional<TokenId> id = find(token.empty() ? absent : token);
     if (!id) JsonLocation(location, option).fail(fmt::format("true, but there is no such token in {}", file_));
     return {{.ids = {*id}}};
   };
-  Template single = added("add_bos_token", true, SpecialToken::first, "<s>");
-  const Template end = added("add_eos_token", false, SpecialToken::end, "</s>");
+  Template single = added("add_bos_token", name != "GPTNeoXTokenizer", "bos_token", "<s>");
+  const Template end = added("add_eos_token", false, "eos_token", "</s>");
   single.emplace_back();
   single.insert(single.end(), end.begin(), end.end());
-  processor_.single = std::move(single);
+  processor_ = {.single = std::move(single)};
 }
 
 void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
@@ -303,22 +267,6 @@ std::optional<TokenId> JsonTokenizer::find(std::string_view token) const {
   const TokenId added = added_.find(token);
   const TokenId id = added >= 0 ? added : table_.find(token);
   return id >= 0 ? std::optional(id) : std::nullopt;
-}
-
-void apply_tokenizer_config(const Json& config, const JsonLocation& location, Json& tokenizer) {
-  std::string name = string_or(config, "tokenizer_class", "", location);
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  add_tokens(read_added_tokens(config, location), tokenizer);
-  Json* const bytes = find_stage(tokenizer, "pre_tokenizer", "ByteLevel");
-  if (bytes != nullptr && !name.ends_with("LlamaTokenizer")) {
-    (*bytes)["add_prefix_space"] = bool_or(config, "add_prefix_space", false, location);
-  }
-  Json* const bert = find_stage(tokenizer, "normalizer", "BertNormalizer");
-  if (bert == nullptr || (name != "BertTokenizer" && name != "DistilBertTokenizer" && name != "ElectraTokenizer"))
-    return;
-  (*bert)["lowercase"] = bool_or(config, "do_lower_case", true, location);
-  (*bert)["strip_accents"] = config.value("strip_accents", Json());
-  (*bert)["handle_chinese_chars"] = bool_or(config, "tokenize_chinese_chars", true, location);
 }
 
 }  // namespace mylos::data

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/files/file_reader.hpp"
-#include "core/base/files/json.hpp"
 #include "data/tokenizer/json/added_tokens.hpp"
 #include "data/tokenizer/json/models.hpp"
 #include "data/tokenizer/json/post_processors.hpp"
@@ -74,10 +73,5 @@ class JsonTokenizer final : public Tokenizer {
   std::string continuation_;   // begins tokens within a word; empty if others mark the start of a word
   std::array<std::optional<TokenId>, 6> roles_;
 };
-
-/// Changes a tokenizer.json as transformers 4.57 does for the tokenizer_config.json beside it, whose content is
-/// `config`: added tokens, a space before a text, and the options of BERT's normalizer. Throws at `location` if a field
-/// has another type.
-void apply_tokenizer_config(const Json& config, const JsonLocation& location, Json& tokenizer);
 
 }  // namespace mylos::data

@@ -172,6 +172,8 @@ TEST(JsonTokenizer, RolesComeFromTheConfigurationOrThePostProcessor) {
   EXPECT_THAT(tests::error_of(load), HasSubstr("tokenizer_config.json: bos_token: "));
   tests::write_file(directory / "tokenizer_config.json", R"({"pad_token": "<x>"})");
   EXPECT_EQ(load().special(SpecialToken::padding), std::nullopt);
+  tests::write_file(directory / "tokenizer_config.json", R"({"unk_token": "<x>"})");
+  EXPECT_EQ(load().special(SpecialToken::unknown), std::nullopt);
   std::filesystem::remove(directory / "tokenizer_config.json");
   json["post_processor"] = {{"type", "RobertaProcessing"}, {"cls", {"<s>", 5}}, {"sep", {"</s>", 6}}};
   tests::write_file(directory / "tokenizer.json", json.dump());
@@ -213,6 +215,14 @@ TEST(JsonTokenizer, LlamasClassesAddWhatTheConfigurationSays) {
       {"tokenizer_class", "LlamaTokenizerFast"}, {"add_bos_token", false}, {"add_eos_token", true}};
   EXPECT_THAT(load(turned).with_special("a").ids, ElementsAre(0, 6));
   EXPECT_EQ(load(turned).first_token(5), std::nullopt);
+  const nlohmann::json both = {{"bos_token", "</s>"}, {"cls_token", "<s>"}, {"tokenizer_class", "CohereTokenizer"}};
+  EXPECT_THAT(load(both).with_special("a").ids, ElementsAre(6, 0));
+  EXPECT_THAT(load({{"tokenizer_class", "GPTNeoXTokenizerFast"}}).with_special("a").ids, ElementsAre(0));
+  nlohmann::json trimmed = small_tokenizer();
+  trimmed["post_processor"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  tests::write_file(directory / "tokenizer.json", trimmed.dump());
+  EXPECT_EQ(offsets_of(load(nlohmann::json::object()).tokenize(" ")), nlohmann::json({{1, 1}}));
+  EXPECT_EQ(offsets_of(load({{"tokenizer_class", "GemmaTokenizer"}}).tokenize(" ")), nlohmann::json({{0, 1}}));
   nlohmann::json without = small_tokenizer();
   without["added_tokens"] = nlohmann::json::array();
   tests::write_file(directory / "tokenizer.json", without.dump());

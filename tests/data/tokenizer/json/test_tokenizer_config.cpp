@@ -1,3 +1,4 @@
+#include "data/tokenizer/json/tokenizer_config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,6 +62,20 @@ TEST(TokenizerConfig, AddsTokens) {
   };
   EXPECT_EQ(error({{"x", {{"content", "<a>"}}}}), "tokenizer_config.json: added_tokens_decoder.x: is no id");
   EXPECT_THAT(error({{"1", "<a>"}}), HasSubstr("tokenizer_config.json: added_tokens_decoder.1: "));
+}
+
+TEST(TokenizerConfig, MakesTheTokensSpecialThatItNames) {
+  const Json tokenizer = {{"added_tokens", {{{"content", "<a>"}}, {{"content", "<b>"}}, {{"content", "<c>"}}}}};
+  const auto marked = [&](const Json& config) {
+    std::string names;
+    const Json tokens = changed(tokenizer, config)["added_tokens"];
+    for (const Json& token : tokens) names += token.value("special", false) ? token["content"].get<std::string>() : "";
+    return names;
+  };
+  EXPECT_EQ(marked(Json::object()), "");
+  EXPECT_EQ(marked({{"eos_token", "<a>"}, {"pad_token", {{"content", "<b>"}}}, {"unk_token", nullptr}}), "<a><b>");
+  EXPECT_EQ(marked({{"additional_special_tokens", {"<c>", "<d>"}}, {"add_bos_token", true}}), "<c>");
+  EXPECT_EQ(marked({{"additional_special_tokens", nullptr}, {"other", "<a>"}}), "");
 }
 
 /// The checksum counts what changes, and nothing else.
