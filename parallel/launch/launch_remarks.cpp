@@ -1,5 +1,6 @@
 #include "parallel/launch/launch_remarks.hpp"
 
+#include "core/base/options/option_values.hpp"
 #include "core/base/process/shared_library.hpp"
 
 #include <fmt/format.h>
@@ -30,11 +31,17 @@ std::string launch_of(std::size_t ranks, std::size_t nodes, const Environment& e
                     : fmt::format("mpirun -n {} --map-by ppr:{}:node", ranks * nodes, ranks);
 }
 
-/// Returns the name of NCCL's network plugin; empty if none can be loaded.
-std::string nccl_plugin(const Environment& environment, const LoadsLibrary& loads) {
-  std::vector<std::string> plugins = {"libnccl-net.so", "libnccl-net-ofi.so"};
-  if (const char* const named = environment("NCCL_NET_PLUGIN"); named != nullptr) {
-    plugins.insert(plugins.begin(), {named, fmt::format("libnccl-net-{}.so", named)});
+constexpr const char* plugin_variable = "NCCL_NET_PLUGIN";
+
+/// Returns the name of the network plugin that NCCL loads; empty if none can be loaded.
+std::string nccl_plugin(const NcclNames& nccl, const Environment& environment, const LoadsLibrary& loads) {
+  std::vector<std::string> plugins(nccl.plugins.begin(), nccl.plugins.end());
+  const char* const named = environment(plugin_variable);
+  if (named != nullptr && *named != '\0') {
+    plugins.clear();
+    for (const std::string& name : split(named, ',')) {
+      plugins.insert(plugins.end(), {name, fmt::format("{}-{}.so", nccl.plugin_prefix, name)});
+    }
   }
   const auto found = std::ranges::find_if(plugins, loads);
   return found == plugins.end() ? "" : *found;
@@ -77,13 +84,16 @@ std::string unused_devices(std::span<const RankPlacement> placements, const Envi
 bool loads_library(const std::string& name) { return SharedLibrary(name.c_str()).obstacle().empty(); }
 
 std::string nccl_network(const Environment& environment, const LoadsLibrary& loads,
-                         const std::filesystem::path& infiniband) {
+                         const std::filesystem::path& infiniband, const NcclNames& nccl) {
   constexpr const char* variable = "NCCL_NET";
+  const auto by = [&](const std::string& network) {
+    return fmt::format("{} exchanges between nodes by {}", nccl.name, network);
+  };
   if (const char* const named = environment(variable); named != nullptr) {
-    return fmt::format("NCCL exchanges between nodes by {}, as {} says", named, variable);
+    return by(fmt::format("{}, as {} says", named, variable));
   }
-  if (const std::string plugin = nccl_plugin(environment, loads); !plugin.empty()) {
-    return fmt::format("NCCL exchanges between nodes by its plugin {}", plugin);
+  if (const std::string plugin = nccl_plugin(nccl, environment, loads); !plugin.empty()) {
+    return by("its plugin " + plugin);
   }
   std::set<std::string> adapters;
   std::error_code unreadable;
@@ -92,16 +102,19 @@ std::string nccl_network(const Environment& environment, const LoadsLibrary& loa
   }
   const char* const disabled = environment("NCCL_IB_DISABLE");
   const bool takes_tcp = adapters.empty() || (disabled != nullptr && std::string_view(disabled) != "0");
-  return fmt::format("NCCL exchanges between nodes by {}",
-                     takes_tcp ? "TCP" : fmt::format("InfiniBand or RoCE ({})", fmt::join(adapters, ", ")));
+  return by(takes_tcp ? "TCP" : fmt::format("InfiniBand or RoCE ({})", fmt::join(adapters, ", ")));
 }
 
 std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads,
-                          const std::filesystem::path& slingshot) {
+                          const std::filesystem::path& slingshot, const NcclNames& nccl) {
   std::error_code unreadable;
-  if (!std::filesystem::is_directory(slingshot, unreadable) || !nccl_plugin(environment, loads).empty()) return {};
-  return "NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so can be loaded; load the site's module "
-         "for NCCL or for its OFI plugin (nccl, aws-ofi-nccl), or add the plugin's directory to LD_LIBRARY_PATH";
+  if (!std::filesystem::is_directory(slingshot, unreadable) || !nccl_plugin(nccl, environment, loads).empty()) {
+    return {};
+  }
+  return fmt::format(
+      "{0} would use TCP between nodes with Slingshot: {1}*.so cannot be loaded; load the site's module for {0} or for "
+      "its OFI plugin ({2}), add the plugin's directory to LD_LIBRARY_PATH, or name the file in {3}",
+      nccl.name, nccl.plugin_prefix, nccl.modules, plugin_variable);
 }
 
 }  // namespace mylos::parallel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "parallel/communicator/nccl/nccl_version.hpp"
 #include "parallel/launch/launch.hpp"
 #include "parallel/launch/launcher.hpp"
 
@@ -26,11 +27,12 @@ bool loads_library(const std::string& name);
 /// Returns a line about the network over which NCCL exchanges between nodes: its plugin, the adapters that the system
 /// lists in the directory `infiniband`, or TCP. NCCL looks for them in this order.
 std::string nccl_network(const Environment& environment, const LoadsLibrary& loads = loads_library,
-                         const std::filesystem::path& infiniband = "/sys/class/infiniband");
+                         const std::filesystem::path& infiniband = "/sys/class/infiniband",
+                         const NcclNames& nccl = own_nccl);
 
 /// Returns a line if NCCL would use TCP between nodes: they have Slingshot adapters, which the system lists in the
-/// directory `slingshot`, and NCCL's plugin for libfabric, libnccl-net*.so, cannot be loaded. Otherwise empty.
+/// directory `slingshot`, and NCCL's plugin for libfabric cannot be loaded. Otherwise empty.
 std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads = loads_library,
-                          const std::filesystem::path& slingshot = "/sys/class/cxi");
+                          const std::filesystem::path& slingshot = "/sys/class/cxi", const NcclNames& nccl = own_nccl);
 
 }  // namespace mylos::parallel

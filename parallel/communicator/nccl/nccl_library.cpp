@@ -14,7 +14,7 @@ template <class Function>
 void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
   if (library.find(name, function)) return;
   fail(fmt::format("{} has no {}: it is not {}, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file, name,
-                   nccl_name, nccl_remedy()));
+                   own_nccl.name, nccl_remedy()));
 }
 
 std::string one_line(const char* text) { return on_one_line(text == nullptr ? "" : text); }
@@ -24,8 +24,8 @@ std::string one_line(const char* text) { return on_one_line(text == nullptr ? ""
 NcclLibrary load_nccl(const char* file) {
   const SharedLibrary opened(file);
   if (!opened.obstacle().empty()) {
-    fail(fmt::format("{} cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}", nccl_name,
-                     opened.obstacle(), nccl_remedy()));
+    fail(fmt::format("{} cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}",
+                     own_nccl.name, opened.obstacle(), nccl_remedy()));
   }
   NcclLibrary library;
 #define MYLOS_NCCL_FIND(member, function) find(opened, file, #function, library.member);
@@ -38,14 +38,14 @@ NcclLibrary load_nccl(const char* file) {
 }
 
 const NcclLibrary& nccl_library() {
-  static const NcclLibrary library = load_nccl(nccl_file);
+  static const NcclLibrary library = load_nccl(own_nccl.file);
   return library;
 }
 
 void check_nccl(const NcclLibrary& library, ncclResult_t result, ncclComm_t communicator, std::string_view what) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const std::string more = one_line(library.get_last_error(communicator));
-  fail(fmt::format("{}: {}: {}{}; NCCL_DEBUG=INFO in the environment says more", nccl_name, what,
+  fail(fmt::format("{}: {}: {}{}; NCCL_DEBUG=INFO in the environment says more", own_nccl.name, what,
                    one_line(library.get_error_string(result)), more.empty() ? "" : fmt::format(" ({})", more)));
 }
 

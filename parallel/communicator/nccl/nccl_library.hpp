@@ -13,13 +13,6 @@
 
 namespace mylos::parallel {
 
-/// Name and file of the library for this build's GPUs. RCCL, for AMD GPUs, has NCCL's functions and versions.
-#if defined(KOKKOS_ENABLE_HIP)
-inline constexpr const char *nccl_name = "RCCL", *nccl_file = "librccl.so.1";
-#else
-inline constexpr const char *nccl_name = "NCCL", *nccl_file = "libnccl.so.2";
-#endif
-
 /// The NCCL functions used here, with their names in NcclLibrary.
 #define MYLOS_NCCL_FUNCTIONS(X)                  \
   X(get_version, ncclGetVersion)                 \
@@ -52,7 +45,7 @@ struct NcclLibrary {
 /// if the file is missing, lacks a function, or has another major version than the header used in this build.
 NcclLibrary load_nccl(const char* file);
 
-/// Returns nccl_file, loaded once per process. Errors: see load_nccl; thrown on each call.
+/// Returns the library for this build's GPUs, loaded once per process. Errors: see load_nccl; thrown on each call.
 const NcclLibrary& nccl_library();
 
 /// Throws std::runtime_error with `what` and NCCL's error text, unless `result` is ncclSuccess or ncclInProgress.

@@ -108,11 +108,21 @@ TEST(NcclNetwork, IsThePluginThenTheAdaptersThenTcp) {
   EXPECT_EQ(network("", {{"NCCL_NET", "Socket"}}), "NCCL exchanges between nodes by Socket, as NCCL_NET says");
 }
 
+TEST(NcclNetwork, HasTheNamesOfTheLibrary) {
+  const auto network = [](const std::string& library, const Variables& variables = {}) {
+    return nccl_network(environment_of(variables), loads_only(library), "/none", rccl_names);
+  };
+  EXPECT_EQ(network("librccl-net-site.so", {{"NCCL_NET_PLUGIN", "other,site"}}),
+            "RCCL exchanges between nodes by its plugin librccl-net-site.so");
+  EXPECT_EQ(network("libnccl-net-site.so", {{"NCCL_NET_PLUGIN", "site"}}), "RCCL exchanges between nodes by TCP");
+}
+
 class NcclOverTcp : public testing::Test {
  protected:
   /// Returns the line on a node where only `library` can be loaded.
-  std::string remark(const std::string& library, const Variables& variables = {}) const {
-    return nccl_over_tcp(environment_of(variables), loads_only(library), slingshot_.path());
+  std::string remark(const std::string& library, const Variables& variables = {},
+                     const NcclNames& nccl = nccl_names) const {
+    return nccl_over_tcp(environment_of(variables), loads_only(library), slingshot_.path(), nccl);
   }
 
   const tests::TemporaryDirectory slingshot_;
@@ -120,10 +130,24 @@ class NcclOverTcp : public testing::Test {
 
 TEST_F(NcclOverTcp, IsToldIfNoPluginLoads) {
   EXPECT_THAT(remark("libnccl.so.2"),
-              StartsWith("NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so"));
+              StartsWith("NCCL would use TCP between nodes with Slingshot: libnccl-net*.so cannot be loaded"));
   for (const char* const plugin : {"libnccl-net.so", "libnccl-net-ofi.so"}) EXPECT_EQ(remark(plugin), "") << plugin;
   EXPECT_EQ(remark("libnccl-net-site.so", {{"NCCL_NET_PLUGIN", "site"}}), "");
   EXPECT_EQ(remark("/opt/plugin.so", {{"NCCL_NET_PLUGIN", "/opt/plugin.so"}}), "");
+  EXPECT_NE(remark("libnccl-net.so", {{"NCCL_NET_PLUGIN", "site"}}), "") << "NCCL looks only for the named plugin";
+  EXPECT_EQ(remark("libnccl-net.so", {{"NCCL_NET_PLUGIN", ""}}), "");
+}
+
+TEST_F(NcclOverTcp, IsToldOfRcclIfItsOwnPluginDoesNotLoad) {
+  for (const char* const plugin : {"librccl-net.so", "libnccl-net.so"}) {
+    EXPECT_EQ(remark(plugin, {}, rccl_names), "") << plugin;
+  }
+  EXPECT_EQ(remark("librccl-net.so", {{"NCCL_NET_PLUGIN", "librccl-net.so"}}, rccl_names), "");
+  EXPECT_EQ(remark("librccl-net.so"), remark("")) << "which NCCL does not load";
+  EXPECT_EQ(remark("librccl.so.1", {}, rccl_names),
+            "RCCL would use TCP between nodes with Slingshot: librccl-net*.so cannot be loaded; load the site's module "
+            "for RCCL or for its OFI plugin (aws-ofi-rccl, rccl-net-plugin), add the plugin's directory to "
+            "LD_LIBRARY_PATH, or name the file in NCCL_NET_PLUGIN");
 }
 
 TEST_F(NcclOverTcp, IsNotToldWithoutSlingshot) {
