@@ -26,6 +26,9 @@ const data::Tokenizer& tokenizer_of(const LanguageTask& task) {
   return *tokenizer;
 }
 
+/// Tokens of a prompt whose products are proven.
+constexpr std::size_t proven_rows = 256;
+
 /// Returns the task. Errors: std::runtime_error if its weights are larger than the free memory.
 const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision precision) {
   const std::size_t needed = task.model().table().size() * bytes_of(precision), available = train::available_memory();
@@ -75,6 +78,8 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {
+  const BatchShape prompt{.samples = 1, .rows = proven_rows, .longest = proven_rows};
+  train::prove_gemm(space_, gemm_, train::products_of_run(task_.model(), {}, prompt));
   if (!chats) return;
   chat_.emplace(run.task.model);
   const std::vector<data::TokenId> end = tokenizer_.encode(chat_->end_text());

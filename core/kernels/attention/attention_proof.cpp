@@ -2,6 +2,7 @@
 
 #include "core/base/text/printable.hpp"
 #include "core/element_type.hpp"
+#include "core/kernels/elementwise.hpp"
 
 #include <fmt/format.h>
 
@@ -13,23 +14,14 @@ namespace {
 
 constexpr const char* proof_label = "mylos::Attention::proof";
 
-/// Fills a matrix with uniform values in [-size, size), drawn by the element's index.
-template <class T>
-void fill_uniform(const ExecutionSpace& space, const Matrix<T>& matrix, std::uint64_t stream, float size) {
-  T* const values = matrix.data();
-  Kokkos::parallel_for(
-      proof_label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, matrix.size()),
-      KOKKOS_LAMBDA(std::size_t i) { values[i] = T(size * (2.0f * uniform(philox(stream, i, 0).word[0]) - 1.0f)); });
-}
-
 /// Arrays with inputs, and NaN where the passes must write.
 template <class T>
 PackedAttention<T> poisoned_arrays(const ExecutionSpace& space, const AttentionUse& use) {
   PackedAttention<T> arrays(proof_label, use.shape, proof_lengths);
   if (use.shape.window != no_window) arrays.shape.window = std::min(use.shape.window, proof_window);
   arrays.dropout = {.seed = 1, .step = 2, .site = 3, .probability = static_cast<float>(use.dropout)};
-  fill_uniform(space, arrays.qkv, 1, 2.5f);
-  fill_uniform(space, arrays.dout, 2, 1.5f);
+  fill_uniform(space, Vector<T>(arrays.qkv.data(), arrays.qkv.size()), 1, 2.5f);
+  fill_uniform(space, Vector<T>(arrays.dout.data(), arrays.dout.size()), 2, 1.5f);
   const T undefined = T(std::nanf(""));
   Kokkos::deep_copy(space, arrays.out, undefined);
   Kokkos::deep_copy(space, arrays.dqkv, undefined);

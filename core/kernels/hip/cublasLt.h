@@ -126,7 +126,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return mylos::hipblaslt::library().MatmulPreferenceSetAttribute(preference, attribute, value, size);
 }
 
-/// hipBLASLt cannot tell whether an algorithm computes another product than the one that it was chosen for.
+/// Never called: hipBLASLt cannot tell whether an algorithm computes another product than its own.
 template <class... Arguments>
 cublasStatus_t cublasLtMatmulAlgoCheck(Arguments...) {
   return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -123,6 +123,11 @@ std::string gemm_provider_obstacle(std::string_view name) {
   return {};
 }
 
+bool is_untried_gemm_provider(std::string_view name) {
+  return std::ranges::any_of(providers,
+                             [&](const GemmProviderEntry* entry) { return entry->name == name && entry->untried; });
+}
+
 std::vector<std::string> gemm_providers() { return names_of(is_usable); }
 
 std::vector<std::string> exact_gemm_providers() {

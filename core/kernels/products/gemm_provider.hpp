@@ -16,6 +16,7 @@ struct GemmProviderEntry {
   /// Null if it always can.
   std::string (*obstacle)() = nullptr;
   bool convolutions_only = false;  ///< the default provider computes all other products
+  bool untried = false;            ///< has never run on a device, so that each run proves its products
 };
 
 inline GemmProduct product_of(const GemmCall& call) {

@@ -17,6 +17,9 @@ std::vector<std::string> built_exact_gemm_providers();
 /// empty if it can. Some providers load a vendor's library at the first call.
 std::string gemm_provider_obstacle(std::string_view name);
 
+/// Returns whether the provider `name` has never run on a device (core/kernels/products/gemm_proof.hpp).
+bool is_untried_gemm_provider(std::string_view name);
+
 /// Returns the names of the providers in this build that can be used here, the portable one first.
 std::vector<std::string> gemm_providers();
 

@@ -2,9 +2,13 @@
 #include "core/kernels/products/gemm_providers.hpp"
 #include "tests/core/kernels/cublaslt_stand_in/cublaslt_stand_in.hpp"
 #include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/engine/selection/gemm_selection.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +18,8 @@ namespace mylos {
 namespace {
 
 using namespace tests;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 TEST(HipblasLt, IsAskedForItsVersion) {
   EXPECT_EQ(gemm_provider_obstacle("hipblaslt"), "");
@@ -32,6 +38,88 @@ TEST(HipblasLt, IsNotCalledBeforeVersion06) {
         "or its folder lib in LD_LIBRARY_PATH, or do without: `gemm kokkos-kernels`");
   }
   stand_in::cublaslt_state().hip_version = 1201;
+}
+
+TEST(HipblasLt, IsAskedForAnAlgorithmOncePerShape) {
+  const Gemm gemm("hipblaslt");
+  const std::size_t before = stand_in::cublaslt_state().choices;
+  for (const std::size_t rows : {100, 101, 100}) {  // the first two are of one bucket
+    const Matrix<float> a("test::a", rows, 8), b("test::b", 8, 8), c("test::c", rows, 8);
+    gemm.operator()<float, float>(ExecutionSpace(), Transpose::no, a, Transpose::no, b, 0.0f, c);
+  }
+  EXPECT_EQ(stand_in::cublaslt_state().choices - before, 2u);
+}
+
+/// A library that errs until the end of the test.
+class UnprovenHipblasLt : public ::testing::Test {
+ protected:
+  void SetUp() override { state_ = {}; }
+  void TearDown() override { state_ = {}; }
+
+  static constexpr const char* right = "(nothing was thrown)";
+  static std::string error_with(const GemmProduct& product) {
+    return error_of([&] { train::prove_gemm(ExecutionSpace(), Gemm("hipblaslt"), {product}); });
+  }
+
+  stand_in::CublasLtState& state_ = stand_in::cublaslt_state();
+  const GemmProduct forward_{Transpose::no,
+                             Transpose::yes,
+                             40,
+                             72,
+                             65,
+                             Precision::bfloat16,
+                             Precision::bfloat16,
+                             false,
+                             EpilogueKind::bias,
+                             1,
+                             "layer/forward"},
+      gradient_{Transpose::yes,
+                Transpose::no,
+                72,
+                65,
+                40,
+                Precision::bfloat16,
+                Precision::float32,
+                true,
+                EpilogueKind::none,
+                1,
+                "layer/weight gradient"};
+};
+
+TEST_F(UnprovenHipblasLt, IsUsedIfItsProductsAreRight) {
+  EXPECT_EQ(error_with(forward_), right);
+  EXPECT_EQ(error_with(gradient_), right);
+  EXPECT_GT(state_.fused, 1u) << "the sums of a gradient are proven, too";
+}
+
+TEST_F(UnprovenHipblasLt, EndsTheRunIfAProductIsWrong) {
+  state_.error = 1.0f;
+  EXPECT_THAT(
+      error_with(forward_),
+      MatchesRegex("hipblaslt computes wrong products on this device: elements of layer/forward \\(A B\\^T, 40 x "
+                   "72 with sums of 65 bfloat16 products\\) differ by [0-9.]+ times what is allowed; use another "
+                   "version of it, or the slower `gemm kokkos-kernels`"));
+  state_.error = std::nanf("");
+  EXPECT_THAT(error_with(gradient_),
+              HasSubstr("(A^T B, 72 x 65 with sums of 40 bfloat16 products) differ by inf times what is allowed"));
+}
+
+TEST_F(UnprovenHipblasLt, EndsTheRunIfTheSumsOfAGradientAreWrong) {
+  state_.sums_error = 0.01f;
+  EXPECT_THAT(error_with(gradient_), HasSubstr("layer/weight gradient"));
+  EXPECT_EQ(error_with(forward_), right);
+}
+
+TEST_F(UnprovenHipblasLt, EndsTheRunIfItFails) {
+  state_.plain_launch = state_.fused_launch = CUBLAS_STATUS_EXECUTION_FAILED;
+  EXPECT_THAT(error_with(forward_), HasSubstr("hipBLASLt: a product: execution failed; use another"));
+}
+
+TEST_F(UnprovenHipblasLt, OtherProvidersAreNotProven) {
+  state_.error = 1.0f;
+  const std::size_t before = state_.plain + state_.fused;
+  train::prove_gemm(ExecutionSpace(), Gemm("kokkos-kernels"), {forward_});
+  EXPECT_EQ(state_.plain + state_.fused, before);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Evaluator::State {
         parameters(space, evaluated, precision),
         arena(planned_arena(evaluated, largest)),
         predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.hooks(), gemm, arena, largest) {
+    prove_gemm(space, gemm, products_of_run(task.model(), {}, largest));
     reserve_scratch(space, task.model().scratch_bytes(largest, ParameterStore::Purpose::inference,
                                                       {.threads = static_cast<std::size_t>(space.concurrency())}));
   }

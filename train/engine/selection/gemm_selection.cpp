@@ -2,8 +2,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/kernels/products/gemm_measure.hpp"
+#include "core/kernels/products/gemm_proof.hpp"
 
 #include <fmt/format.h>
 
@@ -213,6 +215,14 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   known.products.insert(measured.products.begin(), measured.products.end());
   cache.write(known);
   return choice;
+}
+
+void prove_gemm(const ExecutionSpace& space, const Gemm& gemm, const std::vector<GemmProduct>& products) {
+  if (!is_untried_gemm_provider(gemm.provider())) return;
+  const std::string fault = gemm_fault(space, gemm.provider(), products);
+  if (fault.empty()) return;
+  fail(fmt::format("{} computes wrong products on this device: {}; use another version of it, or the slower {}",
+                   gemm.provider(), fault, setting("gemm", gemm_providers().front())));
 }
 
 }  // namespace mylos::train

@@ -55,4 +55,8 @@ class GemmCache {
 /// `tf32` is requested and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
+/// Proves the products of a provider that has never run on a device (core/kernels/products/gemm_proof.hpp). Errors:
+/// std::runtime_error that names another provider, if a product is wrong.
+void prove_gemm(const ExecutionSpace& space, const Gemm& gemm, const std::vector<GemmProduct>& products);
+
 }  // namespace mylos::train

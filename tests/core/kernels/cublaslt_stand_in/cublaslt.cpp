@@ -87,11 +87,12 @@ void compute(const cublasLtProduct& product, const Operand& a, const Operand& b,
     for (std::size_t i = 0; i < layout.rows; ++i) {
       float sum = beta == 0.0f ? 0.0f : beta * value_at(layout.type, d, i + j * stride);
       for (std::size_t k = 0; k < a.columns(); ++k) sum += a(i, k) * b(k, j);
+      if (i + 1 == layout.rows && j + 1 == layout.columns) sum += cublaslt_state().error;
       if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += value_at(product.bias_type, product.bias, i);
       set_value(layout.type, d, i + j * stride, sum);
     }
     if (product.epilogue != CUBLASLT_EPILOGUE_BGRADB) continue;
-    float sum = 0.0f;
+    float sum = j + 1 == layout.columns ? cublaslt_state().sums_error : 0.0f;
     for (std::size_t k = 0; k < b.rows(); ++k) sum += b(k, j);
     set_value(product.bias_type, product.bias, j, sum);
   }
@@ -186,6 +187,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t* results, int* count) {
   const bool is_fused = product->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  ++cublaslt_state().choices;
   if (is_fused && cublaslt_state().fused_choice != CUBLAS_STATUS_SUCCESS) return cublaslt_state().fused_choice;
   *count = is_fused && !cublaslt_state().has_fused_algorithms ? 0 : 1;
   results->workspaceSize = preference->workspace;
