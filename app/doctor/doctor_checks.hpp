@@ -86,7 +86,9 @@ struct GpuFacts {
   bool is_needed = !runs_on_host;  ///< whether the build needs a GPU
   std::string obstacle = {};       ///< why the build cannot use the GPUs; empty if it can
   std::vector<DeviceInfo> devices = {};
-  std::string driver = {};       ///< driver version, if a driver is loaded: "535.129.03"
+  std::string driver = {};  ///< version of NVIDIA's driver, if it is loaded: "535.129.03"
+  /// Of AMD's GPUs, as far as the system lists them: "gfx90a".
+  std::vector<std::string> amd_architectures = {};
   std::size_t rank_of_node = 0;  ///< selects the device of the rank
 };
 GpuFacts gpu_facts(std::size_t rank_of_node);
@@ -112,6 +114,10 @@ Findings nccl_environment_findings(const parallel::Environment& environment, std
 
 /// Returns the sorted names of the entries of a system directory; empty if the directory does not exist.
 std::vector<std::string> names_below(const char* folder);
+
+/// Returns the architectures of AMD's GPUs, each as "gfx90a", from the directory in which their driver lists
+/// processors. GPUs that this process may not use are left out.
+std::vector<std::string> amd_architectures(const std::filesystem::path& nodes = "/sys/class/kfd/kfd/topology/nodes");
 
 /// Returns the version in the text of /proc/driver/nvidia/version; empty if there is none.
 std::string driver_version(const std::string& text);

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <exception>
 #include <filesystem>
@@ -22,6 +23,9 @@
 
 namespace mylos::app {
 namespace {
+
+/// AMD's architectures for which there are presets. The driver also lists GPUs that are part of a CPU.
+constexpr std::array<std::string_view, 2> served_amd_architectures = {"gfx90a", "gfx942"};
 
 bool is_on(const parallel::Environment& environment, const char* name) {
   const char* const value = environment(name);
@@ -55,12 +59,30 @@ void check_names(const parallel::Environment& environment, const char* variable,
                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
 }
 
+/// Reports GPUs that another build would compute on.
+Findings unused_gpu_findings(const GpuFacts& facts) {
+  std::string gpus, option;
+  const auto served = std::ranges::find_first_of(facts.amd_architectures, served_amd_architectures);
+  if (!facts.driver.empty()) {
+    gpus = fmt::format("NVIDIA GPUs (driver {})", facts.driver);
+    option = "-DMYLOS_ENABLE_CUDA=ON";
+  } else if (served != facts.amd_architectures.end()) {
+    gpus = fmt::format("AMD GPUs ({} of {})", std::ranges::count(facts.amd_architectures, *served), *served);
+    option = fmt::format("-DMYLOS_ENABLE_HIP=ON -DMYLOS_HIP_ARCHITECTURE={}", served->substr(3));
+  } else {
+    return {{Level::ok, "GPU", "none needed: this build computes on CPUs"}};
+  }
+  return {{Level::warning, "GPU", fmt::format("this node has {}, but this build computes on CPUs", gpus),
+           fmt::format("use a build for GPUs ({}), or a node without them", option)}};
+}
+
 }  // namespace
 
 GpuFacts gpu_facts(std::size_t rank_of_node) {
   GpuFacts facts{.rank_of_node = rank_of_node};
   std::ifstream file("/proc/driver/nvidia/version");
   facts.driver = driver_version({std::istreambuf_iterator<char>(file), {}});
+  facts.amd_architectures = amd_architectures();
   try {
     facts.devices = usable_devices();
   } catch (const std::exception& error) {
@@ -74,12 +96,7 @@ const DeviceInfo* own_device(const GpuFacts& facts) {
 }
 
 Findings gpu_findings(const GpuFacts& facts) {
-  if (!facts.is_needed && facts.driver.empty()) return {{Level::ok, "GPU", "none needed: this build computes on CPUs"}};
-  if (!facts.is_needed) {
-    return {{Level::warning, "GPU",
-             fmt::format("this node has NVIDIA GPUs (driver {}), but this build computes on CPUs", facts.driver),
-             "use a build for GPUs (-DMYLOS_ENABLE_CUDA=ON), or a node without them"}};
-  }
+  if (!facts.is_needed) return unused_gpu_findings(facts);
   if (!facts.obstacle.empty()) {
     const std::size_t semicolon = std::min(facts.obstacle.rfind("; "), facts.obstacle.size());
     return {{Level::error, "GPU", facts.obstacle.substr(0, semicolon),
@@ -171,6 +188,19 @@ std::vector<std::string> names_below(const char* folder) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+std::vector<std::string> amd_architectures(const std::filesystem::path& nodes) {
+  std::vector<std::string> found;
+  for (const std::string& node : names_below(nodes.c_str())) {
+    std::ifstream properties(nodes / node / "properties");
+    std::string name;
+    for (std::size_t value = 0; properties >> name >> value;) {  // 90010 is 9.0.10: gfx90a. CPUs have 0
+      if (name != "gfx_target_version" || value == 0) continue;
+      found.push_back(fmt::format("gfx{}{:x}{:x}", value / 10'000, value / 100 % 100, value % 100));
+    }
+  }
+  return found;
 }
 
 std::string driver_version(const std::string& text) {

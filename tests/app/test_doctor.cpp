@@ -1,4 +1,5 @@
 #include "app/doctor/doctor_ranks.hpp"
+#include "tests/app/doctor/doctor_report.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -21,16 +22,6 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
-
-parallel::Environment variables(std::map<std::string, std::string> values) {
-  return [values = std::move(values)](const char* name) -> const char* {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : found->second.c_str();
-  };
-}
-
-/// Returns the report on findings from one rank.
-std::string reported(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
 
 Processors processors(std::initializer_list<std::size_t> numbers) {
   Processors set;
@@ -290,69 +281,6 @@ TEST(DoctorProcessors, SayThatTheUserChoseTheKernelsOfOpenBlas) {
   EXPECT_THAT(reported(openblas_findings(slow)),
               HasSubstr("warning  OpenBLAS    uses its kernels for Prescott, a CPU without AVX, because "
                         "OPENBLAS_CORETYPE=Pre\\x0ascott is set; unset it, or set it to SkylakeX\n"));
-}
-
-TEST(DoctorGpus, TellsWhatABuildFinds) {
-  EXPECT_THAT(reported(gpu_findings({.is_needed = false})), HasSubstr("none needed"));
-  EXPECT_THAT(reported(gpu_findings({.is_needed = false, .driver = "535.1"})),
-              HasSubstr("warning  GPU         this node has"));
-  EXPECT_THAT(reported(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
-              HasSubstr("error    GPU         no GPU is visible here; ask for one"));
-  const GpuFacts two{.is_needed = true,
-                     .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30, 1}},
-                     .driver = "570.86.10",
-                     .rank_of_node = 3};
-  EXPECT_THAT(reported(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
-  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\nGCC 12.2"),
-            "535.129.03");
-  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build"),
-            "570.86.10");
-  EXPECT_EQ(driver_version(""), "");
-}
-
-TEST(DoctorGpus, FindsRanksOnOneGpu) {
-  const Words devices = {"a", "b", "a", "", ""};
-  const std::vector<Findings> findings = shared_gpu_findings(devices);
-  EXPECT_THAT(report_text(fold({}, findings), 5),
-              HasSubstr("error    GPU         ranks 0,2: 2 ranks compute on the same GPU (a)"));
-  EXPECT_EQ(findings[1].size() + findings[3].size() + findings[4].size(), 0u);
-}
-
-TEST(DoctorGpus, NamesProvidersThatLackTheirLibrary) {
-  const std::vector<std::string> providers = {"kokkos-kernels", "cudnn", "cublaslt"};
-  const Findings all = provider_findings(providers, [](std::string_view) { return std::string(); });
-  ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].level, Level::ok);
-  EXPECT_EQ(all[0].text, "kokkos-kernels, cudnn, cublaslt");
-  const Findings some = provider_findings(
-      providers, [](std::string_view name) { return std::string(name == "cudnn" ? "cuDNN cannot be loaded" : ""); });
-  ASSERT_EQ(some.size(), 2u);
-  EXPECT_EQ(some[0].text, "kokkos-kernels, cublaslt");
-  EXPECT_EQ(some[1].level, Level::warning);
-  EXPECT_EQ(some[1].text, "cudnn is not used: cuDNN cannot be loaded");
-}
-
-TEST(DoctorNccl, LooksThroughItsVariables) {
-  const Words interfaces = {"eth0", "ib0", "lo"}, adapters = {"mlx5_0"};
-  const auto found = [&](std::map<std::string, std::string> set) {
-    return reported(nccl_environment_findings(variables(std::move(set)), interfaces, adapters));
-  };
-  EXPECT_EQ(found({}), "0 errors, 0 warnings\n");
-  for (const char* list : {"ib", "=ib0", "^lo", "eth1,ib0", ""}) {
-    EXPECT_EQ(found({{"NCCL_SOCKET_IFNAME", list}}), "0 errors, 0 warnings\n") << list;
-  }
-  for (const char* list : {"ib1", "=ib", "hsn", "^eth,ib,lo"}) {
-    EXPECT_THAT(found({{"NCCL_SOCKET_IFNAME", list}}),
-                HasSubstr("selects no network interface of this node; it has eth0"))
-        << list;
-  }
-  EXPECT_EQ(found({{"NCCL_IB_HCA", "mlx5_0:1"}}), "0 errors, 0 warnings\n");
-  EXPECT_THAT(found({{"NCCL_IB_HCA", "mlx4"}}),
-              HasSubstr("error    NCCL        NCCL_IB_HCA=mlx4 selects no InfiniBand"));
-  EXPECT_THAT(found({{"NCCL_IB_DISABLE", "1"}}), HasSubstr("warning  NCCL        NCCL_IB_DISABLE is set"));
-  EXPECT_EQ(found({{"NCCL_IB_DISABLE", "0"}}), "0 errors, 0 warnings\n");
-  EXPECT_THAT(found({{"NCCL_P2P_DISABLE", "1"}}), HasSubstr("warning  NCCL"));
-  EXPECT_THAT(found({{"NCCL_DEBUG", "INFO"}}), HasSubstr("ok       NCCL        NCCL_DEBUG=INFO"));
 }
 
 TEST(DoctorSystem, MemoryAndLimits) {
