@@ -20,7 +20,7 @@ constexpr double share_beside_exchange = 0.5;
 /// Threads that a GPU multiprocessor runs concurrently, for all of these kinds.
 constexpr std::size_t of_multiprocessor = 2048;
 
-/// Fractions of the data sheet's rates that fine-tuning reaches. These are assumptions, and outputs that use them say
+/// Fractions of the peak rates that fine-tuning reaches. These are assumptions, and outputs that use them say
 /// so.
 constexpr double share_of_16_bit = 0.40, share_of_float = 0.70, share_of_bandwidth = 0.80;
 
@@ -34,6 +34,7 @@ struct Architecture {
   std::size_t multiprocessors;
   std::size_t connections;  ///< MiB
   std::size_t of_node = 4;
+  bool from_memory = false;
 };
 
 Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
@@ -52,7 +53,8 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .threads = architecture.multiprocessors * of_multiprocessor,
           .capability = architecture.capability,
           .contention = share_beside_exchange,
-          .is_compared = is_compared};
+          .is_compared = is_compared,
+          .from_memory = architecture.from_memory};
 }
 
 }  // namespace
@@ -76,7 +78,7 @@ std::span<const Machine> gpu_kinds() {
   constexpr Architecture volta{70, 80, 288}, ampere{80, 108, 688}, hopper{90, 132, 1088}, blackwell{100, 148, 1088};
   // RCCL's connections are not known: as many as Hopper's. An MI250X counts as the two GPUs that ranks see, whose rings
   // pass over two links of 50 GB/s; the others have 64 GB/s for each link to another GPU, two links between MI300A.
-  constexpr Architecture gcd{0, 110, 1088, 8}, mi300a{0, 228, 1088, 4}, mi300x{0, 304, 1088, 8};
+  constexpr Architecture gcd{0, 110, 1088, 8, true}, mi300a{0, 228, 1088, 4, true}, mi300x{0, 304, 1088, 8, true};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
@@ -108,7 +110,8 @@ ComputeRate assumed_rate(const Machine& machine, Precision precision) {
   const double share = precision == Precision::float32 ? share_of_float : share_of_16_bit;
   return {.flops = share * peak,
           .bandwidth = share_of_bandwidth * machine.bandwidth,
-          .origin = fmt::format("assumed: {:.0f} % of the data sheet's {:.0f} TFLOP/s", 100.0 * share, 1e-12 * peak)};
+          .origin = fmt::format("assumed: {:.0f} % of {} {:.0f} TFLOP/s", 100.0 * share,
+                                machine.from_memory ? "a peak of" : "the data sheet's", 1e-12 * peak)};
 }
 
 }  // namespace mylos::train
