@@ -93,6 +93,7 @@ VENDORS = {
     # NCCL, except environment variables in texts, and names of files that contain "nccl"
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
+    r"\brsmi_\w+|\bRSMI_\w+|\brocm_smi\.h\b": r"train/monitor/rocm_smi\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bKOKKOS_ENABLE_HIP\w*|\bsycl::": r"core/(device|device_functions|gpu_runtime)\.hpp|core/kernels/hip/.*|core/kernels/cuda/gemm_cublaslt\.cpp|parallel/communicator/nccl/nccl_(library|version)\.hpp",
     r"\bdnnl\b": r"core/kernels/products/(convolution|gemm)_onednn\.[ch]pp",
     r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",

@@ -36,14 +36,14 @@ constexpr std::size_t nodes_without_wait = 16;
 /// A GPU of this node, and its energy since the start of the run.
 class GpuMeter {
  public:
-  GpuMeter(const Nvml& nvml, Nvml::Device device, std::size_t index)
-      : nvml_(&nvml), device_(device), index_(index), name_(nvml.name(device)) {}
+  GpuMeter(const GpuLibrary& library, GpuLibrary::Device device, std::size_t index)
+      : library_(&library), device_(device), index_(index), name_(library.name(device)) {}
 
   std::size_t index() const { return index_; }
 
-  /// Errors: those of Nvml::read.
+  /// Errors: those of GpuLibrary::read.
   GpuReading read() {
-    GpuReading now = nvml_->read(device_);
+    GpuReading now = library_->read(device_);
     add_energy(now, Clock::now());
     const bool counts = now.energy || now.power || joules_ > 0.0;
     now.index = index_;
@@ -65,8 +65,8 @@ class GpuMeter {
     last_time_ = time;
   }
 
-  const Nvml* nvml_;
-  Nvml::Device device_;
+  const GpuLibrary* library_;
+  GpuLibrary::Device device_;
   std::size_t index_;
   std::string name_;
   std::optional<GpuReading> last_;
@@ -76,7 +76,8 @@ class GpuMeter {
 
 /// Returns the GPUs that `rank` writes for: all that it sees on its node, unless a lower rank of the node writes for
 /// them. If ranks of a node see different GPUs, each set goes to one rank as a whole, so no communication is needed.
-std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement> placements, std::size_t rank) {
+std::vector<GpuMeter> meters_of(const GpuLibrary& library, std::span<const RankPlacement> placements,
+                                std::size_t rank) {
   std::vector<GpuMeter> meters;
   std::vector<std::string> devices;  // distinct devices of the node
   for (std::size_t other = 0; other < placements.size(); ++other) {
@@ -84,10 +85,10 @@ std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement>
     if (placement.node != placements[rank].node || std::ranges::find(devices, placement.device) != devices.end())
       continue;
     devices.push_back(placement.device);
-    Nvml::Device device = nvml.find(placement.device);
+    GpuLibrary::Device device = library.find(placement.device);
     if (device == nullptr) continue;
     if (meters.empty() && other != rank) return {};
-    meters.emplace_back(nvml, device, devices.size() - 1);
+    meters.emplace_back(library, device, devices.size() - 1);
   }
   return meters;
 }
@@ -117,6 +118,10 @@ std::string with_replaced(std::string text, std::string_view from, std::string_v
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes) {
   return std::clamp(usual_interval * (static_cast<double>(nodes) / static_cast<double>(nodes_without_wait)),
                     usual_interval, longest_interval);
+}
+
+std::unique_ptr<const GpuLibrary> open_gpu_library(const std::string& device) {
+  return device.find(':') == std::string::npos ? open_nvml() : open_rocm_smi();
 }
 
 std::string gpu_node_name(std::span<const RankPlacement> placements, std::size_t rank) {
@@ -153,7 +158,7 @@ struct GpuMonitor::Work {
   Settings settings;
   std::string node;
   std::optional<NodeMeter> node_meter;  ///< on the first rank of the node
-  std::optional<Nvml> nvml;
+  std::unique_ptr<const GpuLibrary> library;
   std::vector<GpuMeter> meters;
   std::unique_ptr<AppendFile> file;
   std::optional<GpuLog> gpu_log;
@@ -168,9 +173,10 @@ struct GpuMonitor::Work {
 
 void GpuMonitor::Work::find_gpus(std::span<const RankPlacement> placements, std::size_t rank) {
   if (placements[rank].device.empty()) return;
-  nvml.emplace(settings.library);
-  meters = meters_of(*nvml, placements, rank);
-  if (meters.empty()) ensure(nvml->find(placements[rank].device) != nullptr, "NVML does not show them to this process");
+  const std::string& device = placements[rank].device;
+  library = settings.open(device);
+  meters = meters_of(*library, placements, rank);
+  if (meters.empty()) ensure(library->find(device) != nullptr, "the driver does not show them to this process");
 }
 
 void GpuMonitor::Work::open_gpu_log(std::span<const RankPlacement> placements, bool creates) {

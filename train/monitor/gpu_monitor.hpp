@@ -3,7 +3,7 @@
 #include "core/base/options/walltime.hpp"
 #include "parallel/launch/launch.hpp"
 #include "train/engine/report.hpp"
-#include "train/monitor/nvml.hpp"
+#include "train/monitor/gpu_library.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -18,6 +18,9 @@ namespace mylos::train {
 /// Returns the time between samples. It is 5 s for up to 16 nodes. With more nodes, it grows up to a minute, so that
 /// the total rate of writes over all nodes stays the same.
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes);
+
+/// Opens the library of the vendor of a device: ids of AMD's GPUs begin with an address on the PCI bus.
+std::unique_ptr<const GpuLibrary> open_gpu_library(const std::string& device);
 
 /// Returns the name of a node's file: its host name, followed by the node's number if several nodes have this host
 /// name.
@@ -37,7 +40,7 @@ class GpuMonitor final : public Reporter {
   struct Settings {
     std::chrono::duration<double> interval;
     std::function<void(const std::string&)> log;  ///< also called by the thread
-    std::string library = Nvml::usual_file;
+    std::function<std::unique_ptr<const GpuLibrary>(const std::string& device)> open = open_gpu_library;
     std::chrono::duration<double> longest_wait{5.0};  ///< seconds to wait at the end for a hanging driver or disk
     /// Also writes GPUs there, see GpuLog. With several nodes, each has a file of its own. Empty: nowhere.
     std::filesystem::path gpu_log = {};

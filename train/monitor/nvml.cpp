@@ -1,7 +1,6 @@
-#include "train/monitor/nvml.hpp"
-
 #include "core/base/error.hpp"
 #include "core/base/process/shared_library.hpp"
+#include "train/monitor/gpu_library.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +9,12 @@
 
 namespace mylos::train {
 
+namespace {
+
+using Device = GpuLibrary::Device;
+
 /// Functions as declared in nvml.h. The interface is stable within version 1 of the library.
-struct Nvml::Functions {
+struct NvmlFunctions {
   using Result = int;
   struct Utilization {
     unsigned gpu, memory;  // percent
@@ -30,8 +33,6 @@ struct Nvml::Functions {
   Result (*power)(Device, unsigned*) = nullptr;             // milliwatts
   Result (*energy)(Device, unsigned long long*) = nullptr;  // millijoules
 };
-
-namespace {
 
 // nvmlReturn_t
 constexpr int nvml_success = 0, nvml_not_supported = 3, nvml_no_permission = 4, nvml_no_such_function = 13;
@@ -62,47 +63,56 @@ std::string with_dashes(std::string id) {
   return id;
 }
 
-}  // namespace
+class Nvml final : public GpuLibrary {
+ public:
+  explicit Nvml(const std::string& file);
+  ~Nvml() override { functions_.shut_down(); }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  Device find(const std::string& id) const override;
+  std::string name(Device device) const override;
+  GpuReading read(Device device) const override;
+
+ private:
+  NvmlFunctions functions_;
+};
 
 Nvml::Nvml(const std::string& file) {
   const SharedLibrary library(file.c_str());
   if (!library.obstacle().empty()) fail(fmt::format("NVML cannot be loaded ({})", library.obstacle()));
-  auto found = std::make_unique<Functions>();
-  look_up(library, file, "nvmlInit_v2", found->initialize);
-  look_up(library, file, "nvmlShutdown", found->shut_down);
-  look_up(library, file, "nvmlErrorString", found->error_string);
-  look_up(library, file, "nvmlDeviceGetHandleByUUID", found->find_by_uuid);
-  look_up(library, file, "nvmlDeviceGetName", found->name);
-  look_up(library, file, "nvmlDeviceGetUtilizationRates", found->utilization);
-  look_up(library, file, "nvmlDeviceGetMemoryInfo", found->memory);
-  look_up(library, file, "nvmlDeviceGetPowerUsage", found->power);
-  look_up(library, file, "nvmlDeviceGetTotalEnergyConsumption", found->energy);
-  const int result = found->initialize();
-  if (result != nvml_success) fail(fmt::format("NVML does not start: {}", found->error_string(result)));
-  functions_ = std::move(found);
+  look_up(library, file, "nvmlInit_v2", functions_.initialize);
+  look_up(library, file, "nvmlShutdown", functions_.shut_down);
+  look_up(library, file, "nvmlErrorString", functions_.error_string);
+  look_up(library, file, "nvmlDeviceGetHandleByUUID", functions_.find_by_uuid);
+  look_up(library, file, "nvmlDeviceGetName", functions_.name);
+  look_up(library, file, "nvmlDeviceGetUtilizationRates", functions_.utilization);
+  look_up(library, file, "nvmlDeviceGetMemoryInfo", functions_.memory);
+  look_up(library, file, "nvmlDeviceGetPowerUsage", functions_.power);
+  look_up(library, file, "nvmlDeviceGetTotalEnergyConsumption", functions_.energy);
+  const int result = functions_.initialize();
+  if (result != nvml_success) fail(fmt::format("NVML does not start: {}", functions_.error_string(result)));
 }
 
-Nvml::~Nvml() { functions_->shut_down(); }
-
-Nvml::Device Nvml::find(const std::string& id) const {
+Device Nvml::find(const std::string& id) const {
   for (const char* kind : {"GPU-", "MIG-"}) {
     Device device = nullptr;
-    if (functions_->find_by_uuid((kind + with_dashes(id)).c_str(), &device) == nvml_success) return device;
+    if (functions_.find_by_uuid((kind + with_dashes(id)).c_str(), &device) == nvml_success) return device;
   }
   return nullptr;
 }
 
 std::string Nvml::name(Device device) const {
   std::array<char, 96> name{};  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
-  return functions_->name(device, name.data(), name.size()) == nvml_success ? name.data() : "";
+  return functions_.name(device, name.data(), name.size()) == nvml_success ? name.data() : "";
 }
 
 GpuReading Nvml::read(Device device) const {
-  const Functions& nvml = *functions_;
-  const auto utilization = value_told<Functions::Utilization>(
+  const NvmlFunctions& nvml = functions_;
+  const auto utilization = value_told<NvmlFunctions::Utilization>(
       nvml.error_string, [&](auto* value) { return nvml.utilization(device, value); });
   const auto memory =
-      value_told<Functions::Memory>(nvml.error_string, [&](auto* value) { return nvml.memory(device, value); });
+      value_told<NvmlFunctions::Memory>(nvml.error_string, [&](auto* value) { return nvml.memory(device, value); });
   const auto power = value_told<unsigned>(nvml.error_string, [&](auto* value) { return nvml.power(device, value); });
   const auto energy =
       value_told<unsigned long long>(nvml.error_string, [&](auto* value) { return nvml.energy(device, value); });
@@ -115,5 +125,9 @@ GpuReading Nvml::read(Device device) const {
   if (energy) reading.energy = milli * static_cast<double>(*energy);
   return reading;
 }
+
+}  // namespace
+
+std::unique_ptr<const GpuLibrary> open_nvml(const std::string& file) { return std::make_unique<const Nvml>(file); }
 
 }  // namespace mylos::train

@@ -58,7 +58,7 @@ class GpuMonitorTest : public testing::Test {
                                           const std::lock_guard guard(mutex_);
                                           log_.push_back(line);
                                         },
-                                        MYLOS_FAKE_NVML,
+                                        open_,
                                         longest_wait_,
                                         gpu_log_,
                                         system_,
@@ -87,10 +87,29 @@ class GpuMonitorTest : public testing::Test {
   std::chrono::duration<double> longest_wait_{60.0};
   tests::TemporaryDirectory directory_;
   std::filesystem::path run_ = directory_ / "run", gpu_log_, system_ = directory_ / "system";
+  std::function<std::unique_ptr<const GpuLibrary>(const std::string&)> open_ = [](const std::string&) {
+    return open_nvml(MYLOS_FAKE_NVML);
+  };
   EnvironmentVariable there_{"FAKE_NVML_GPUS", both}, how_{"FAKE_NVML", "counted"};
   std::mutex mutex_;
   std::vector<std::string> log_;
 };
+
+TEST(OpenGpuLibrary, TakesThatOfTheVendorThatTheIdTells) {
+  const auto error_with = [](const char* device) { return tests::error_of([&] { open_gpu_library(device); }); };
+  EXPECT_THAT(error_with("0000:c1:00-00"), StartsWith("ROCm SMI cannot be loaded"));
+  EXPECT_THAT(error_with("000000000000000000000000000000a1"), testing::Not(StartsWith("ROCm SMI")));
+}
+
+TEST_F(GpuMonitorTest, AGpuOfAmdIsAskedThroughItsOwnLibrary) {
+  open_ = [](const std::string&) { return open_rocm_smi(MYLOS_FAKE_ROCM_SMI); };
+  watch(0, {{.host = "n0", .node = 0, .rank_of_node = 0, .device = "0000:c1:00-00"}})->finish();
+  const std::vector<GpuSeries> gpus = read_gpu_samples(run_);
+  ASSERT_EQ(gpus.size(), 1u);
+  EXPECT_EQ(gpus[0].points.at(0).reading.name, "Fake Instinct");
+  EXPECT_EQ(watch(0, {{.host = "n0", .node = 0, .rank_of_node = 0, .device = "0000:ff:00-00"}})->obstacles(),
+            "GPUs of {nodes} are not recorded: the driver does not show them to this process");
+}
 
 TEST_F(GpuMonitorTest, SamplesFromTheBeginningToTheEnd) {
   auto monitor = watch(0);
@@ -301,7 +320,7 @@ TEST_F(GpuMonitorTest, WhatStandsAgainstItIsToldOnceForANode) {
 
 TEST_F(GpuMonitorTest, GpusThatNobodySeesAreSaid) {
   const EnvironmentVariable seen("FAKE_NVML_GPUS", " GPU-00000000-0000-0000-0000-0000000000ff");
-  EXPECT_EQ(watch(0)->obstacles(), "GPUs of {nodes} are not recorded: NVML does not show them to this process");
+  EXPECT_EQ(watch(0)->obstacles(), "GPUs of {nodes} are not recorded: the driver does not show them to this process");
 }
 
 TEST_F(GpuMonitorTest, ADirectoryThatCannotBeWrittenEndsNothing) {
