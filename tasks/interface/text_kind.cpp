@@ -38,13 +38,13 @@ std::filesystem::path fetched_directory(const families::NamedModel& model, const
 /// Returns the checksum of what an adapted network reads from its base.
 std::uint64_t base_checksum(const ParameterTable& table, const data::PretrainedModel& base,
                             const families::TextModel& model) {
-  std::vector<data::TensorSpec> frozen;
+  std::vector<data::TensorSpec> wanted;  // a base may lack what is trained whole, such as a head
   for (const ParameterTensor& tensor : table.tensors()) {
-    if (!tensor.group.trainable) frozen.push_back({tensor.name, tensor.shape});
+    if (!tensor.adapter) wanted.push_back({tensor.name, tensor.shape, tensor.group.trainable});
   }
   return train::adapted_checksum(table, [&](const train::TensorWriter& write) {
-    base.read_weights(FileReader(), frozen, model.naming,
-                      [&](std::size_t row, const data::TensorReader& read) { write(frozen[row].name, read); });
+    base.read_weights(FileReader(), wanted, model.naming,
+                      [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   });
 }
 

@@ -67,7 +67,7 @@ TEST_F(LoraRuns, DeterministicRunsWriteTheSameBytes) {
 }
 
 TEST_F(LoraRuns, AdaptersAndMergedModelsAreTheSameModel) {
-  train_adapters({"--lora-targets", "q,v,down", "--lora-rslora"});
+  train_adapters({"--lora-targets", "q,v,down", "--lora-rslora", "--lora-train", "norm"});
   for (const char* name : {"best", "last"}) {
     EXPECT_THAT(names_in(run_ / name), UnorderedElementsAre("adapter_config.json", "adapter_model.safetensors"));
   }
