@@ -114,6 +114,7 @@ int run_eval(const Arguments& configured) {
   resolve_model_argument(FileReader(), arguments);
   arguments.run.task.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
+  const std::filesystem::path& adapter = arguments.run.task.adapters.directory;
   const EvaluationDirectory results(engine.output, arguments.overwrite);
   const ComputeScope compute;  // before the task, whose model depends on the device
   const std::unique_ptr<tasks::Task> task = make_with_data(*arguments.task, arguments.run, log_line);
@@ -123,9 +124,9 @@ int run_eval(const Arguments& configured) {
   const train::Metrics metrics = evaluator.evaluate();
   const double* loss = train::find_metric(metrics, "validation_loss");
   ensure(loss == nullptr || std::isfinite(*loss),
-         fmt::format("{}: the model's outputs are not finite: its weights are damaged, its training diverged, or "
+         fmt::format("{}{}: the model's outputs are not finite: its weights are damaged, its training diverged, or "
                      "--precision {} cannot hold them",
-                     arguments.model, to_string(engine.precision)));
+                     arguments.model, adapter.empty() ? "" : " with " + adapter.string(), to_string(engine.precision)));
   results.begin(record_of(arguments));
   task->write_results(engine.output);
   log_line(prediction_line(task->evaluated(), evaluator.prediction_seconds(), metrics));

@@ -10,7 +10,7 @@ namespace mylos::app {
 
 int run_merge(const Arguments& configured) {
   Arguments arguments = configured;
-  resolve_model_argument(FileReader(), arguments);
+  resolve_model_argument(FileReader(), arguments, [](const std::string&) {});  // merge has no --max-length
   const std::filesystem::path &adapter = arguments.run.task.adapters.directory, &output = arguments.run.engine.output;
   if (adapter.empty()) throw UsageError("merge needs --adapter; see mylos merge --help");
   check_new_directory(output);

@@ -202,16 +202,33 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
   return flops;
 }
 
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  return parse_count(text, {.smallest = 0, .largest = std::numeric_limits<std::uint64_t>::max()});
+}
+
+/// Returns the numbers of "0-5"; nullopt for other parts of a pattern.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> range_in(std::string_view part) {
+  const std::size_t dash = part.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = number_in(part.substr(0, dash)), last = number_in(part.substr(dash + 1));
+  return first && last ? std::optional(std::pair(*first, *last)) : std::nullopt;
+}
+
+/// Returns `pattern` with the last number of each range in place of the range: "layers.5" for "layers.0-5".
+std::string end_of(const std::string& pattern) {
+  std::vector<std::string> parts = split(pattern, '.');
+  for (std::string& part : parts) {
+    if (const auto range = range_in(part)) part = std::to_string(range->second);
+  }
+  return fmt::format("{}", fmt::join(parts, "."));
+}
+
 /// "0-5" selects the numbers 0 to 5, and "layers" also means units called "layer".
 bool selects_part(std::string_view pattern, std::string_view part) {
   if (pattern == part || (pattern.ends_with('s') && pattern.substr(0, pattern.size() - 1) == part)) return true;
-  const std::size_t dash = pattern.find('-');
-  if (dash == std::string_view::npos) return false;
-  const CountRange numbers{.smallest = 0, .largest = std::numeric_limits<std::uint64_t>::max()};
-  const auto first = parse_count(pattern.substr(0, dash), numbers),
-             last = parse_count(pattern.substr(dash + 1), numbers);
-  const auto number = parse_count(part, numbers);
-  return first && last && number && *first <= *number && *number <= *last;
+  const auto range = range_in(pattern);
+  const auto number = number_in(part);
+  return range && number && range->first <= *number && *number <= range->second;
 }
 
 /// A pattern selects a unit by the first parts of its name: "stages.0" all blocks of a stage.
@@ -256,14 +273,22 @@ MYLOS_INSTANTIATE(half)
 
 void freeze_tensors(ParameterTable& table, std::span<const std::string> patterns) {
   for (const std::string& pattern : patterns) {
-    const auto is_selected = [&](const ParameterTensor& tensor) { return selects(pattern, table, tensor); };
-    if (std::ranges::any_of(table.tensors(), is_selected)) continue;
+    const auto selects_any = [&](const std::string& part) {
+      return std::ranges::any_of(table.tensors(), [&](const auto& tensor) { return selects(part, table, tensor); });
+    };
+    const std::string end = end_of(pattern);
+    const bool is_empty = !selects_any(pattern);
+    if (!is_empty && selects_any(end)) continue;
     if (pattern == "head") {
       throw SettingError("freeze", pattern, "the head has no tensors of its own; it reads those of the embeddings");
     }
-    throw SettingError("freeze", pattern,
-                       fmt::format("selects no tensor of the model; its units are {} to {}, and its first tensor is {}",
-                                   table.units().front().name, table.units().back().name, table.tensor(0).name));
+    const std::size_t last = table.units().size() - 1;
+    const auto unit = [&](std::size_t i) { return table.units()[std::min(i, last)].name; };
+    throw SettingError(
+        "freeze", pattern,
+        fmt::format("{}selects no tensor of the model; its units are {}, {} to {} and {}, and its first tensor is {}",
+                    is_empty ? "" : end + " ", unit(0), unit(1), unit(std::max<std::size_t>(last, 1) - 1), unit(last),
+                    table.tensor(0).name));
   }
   table.freeze([&](const ParameterTensor& tensor) {
     return std::ranges::any_of(patterns, [&](const std::string& pattern) { return selects(pattern, table, tensor); });

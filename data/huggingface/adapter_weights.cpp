@@ -38,10 +38,11 @@ std::vector<float> values_of(const TensorReader& read, std::size_t count) {
 /// `key` and the text.
 Pattern compiled(const AdapterConfig& config, const char* key, const std::string& text, const char* before,
                  const char* after) {
+  const std::string name = fmt::format("{} \"{}\"", key_text(config, key), printable(text));
   try {
-    return Pattern(fmt::format("\\A{}{}{}", before, text, after));
+    return {fmt::format("\\A{}{}{}", before, text, after), name};
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{} \"{}\": {}", key_text(config, key), printable(text), error.what()));
+    fail(fmt::format("{}: {}", name, error.what()));
   }
 }
 
@@ -217,12 +218,16 @@ std::vector<AdapterTarget> adapter_targets(const AdapterConfig& config, std::spa
   std::vector<std::string> modules(linear_modules.begin(), linear_modules.end());
   if (is_all) std::erase(modules, output_layer);
   keep_named(config, "target_modules", config.targets, is_all ? ".*" : config.pattern, true, modules);
+  if (modules.empty()) no_module(config.pattern);
   keep_named(config, "exclude_modules", config.excluded, config.excluded_pattern, false, modules);
   keep_layers(config, modules);
   const std::vector<std::string> heads = heads_of(config.task_type);
   std::erase_if(modules,
                 [&](const auto& module) { return is_trained(module, config.trained) || is_trained(module, heads); });
-  if (modules.empty()) no_module(config.pattern.empty() ? config.targets.front() : config.pattern);
+  ensure(!modules.empty(),
+         fmt::format("{} names only modules that {}", key_text(config, "target_modules"),
+                     config.file.empty() ? setting("lora-train") + " trains whole"
+                                         : "exclude_modules, layers_to_transform or modules_to_save leave out"));
   const auto ranks = values_of<std::size_t>(config, "rank_pattern", config.ranks, config.rank, modules);
   const auto alphas = values_of<double>(config, "alpha_pattern", config.alphas, config.alpha, modules);
   std::vector<AdapterTarget> targets;

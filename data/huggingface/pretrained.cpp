@@ -37,8 +37,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::string ignored_line(const WeightReport& report, std::string_view purpose) {
   if (report.ignored.empty()) return {};
-  return fmt::format("{} tensors not used for {} are ignored: {}", report.ignored.size(), purpose,
-                     listed(report.ignored));
+  return fmt::format("{} not used for {} {} ignored: {}", count_of(report.ignored.size(), "tensor"), purpose,
+                     report.ignored.size() == 1 ? "is" : "are", listed(report.ignored));
 }
 
 WeightReport match_weights(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
@@ -80,8 +80,8 @@ WeightReport match_weights(const WeightFiles& files, std::span<const TensorSpec>
     (naming.ignores(name) ? report.ignored : extra).push_back(entry.tensor->name);
   }
   if (!extra.empty()) {
-    fail(fmt::format("the weights in {} have {} tensors that {} of this {} does not: {}", directory, extra.size(),
-                     naming.model, config, listed(extra)));
+    fail(fmt::format("the weights in {} have {} that {} of this {} does not: {}", directory,
+                     count_of(extra.size(), "tensor"), naming.model, config, listed(extra)));
   }
   return report;
 }

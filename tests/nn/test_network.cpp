@@ -329,7 +329,8 @@ TEST(FrozenTensors, PatternsThatCannotBeMeantAreErrors) {
     return tests::error_of([&] { frozen_by(patterns); });
   };
   EXPECT_THAT(message({"embeddings", "layers.11-12"}), HasSubstr("layers.11-12"));
-  EXPECT_THAT(message({"layers.11-12"}), HasSubstr("its units are embeddings to head"));
+  EXPECT_THAT(message({"layers.11-12"}), HasSubstr("its units are embeddings, layer.0 to layer.10 and head"));
+  EXPECT_THAT(message({"layers.0-12"}), HasSubstr("layers.0-12`: layers.12 selects no tensor of the model"));
   EXPECT_THAT(message({"layers.1-0"}), HasSubstr("selects no tensor"));
   EXPECT_THAT(message({"body", "head"}), HasSubstr("no tensor of the model is left to train"));
   EXPECT_THAT(message({"*"}), HasSubstr("no tensor of the model is left to train"));

@@ -283,7 +283,7 @@ Pattern::Pattern(const Json& json, const JsonLocation& location) {
   }
 }
 
-Pattern::Pattern(std::string_view expression) : name_(expression) {
+Pattern::Pattern(std::string_view expression, std::string name) : name_(std::move(name)) {
   compile(translated(expression), PCRE2_UCP | PCRE2_MULTILINE);
 }
 

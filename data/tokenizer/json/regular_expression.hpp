@@ -25,8 +25,8 @@ class Pattern {
   /// whose syntax such patterns are written, reads in another way than PCRE2.
   Pattern(const Json& json, const JsonLocation& location);
   /// Compiles a regular expression in the same syntax. Throws std::runtime_error without a location for the same
-  /// reasons.
-  explicit Pattern(std::string_view expression);
+  /// reasons. Errors of `find` begin with `name`.
+  Pattern(std::string_view expression, std::string name);
 
   /// Appends the matches in `text`, which must be UTF-8, and the parts between them, from left to right. Throws if a
   /// match, or all of them, need more steps than their limit.

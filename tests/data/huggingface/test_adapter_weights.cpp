@@ -121,7 +121,7 @@ TEST(AdapterWeights, OtherTensorsThanWantedAreErrors) {
   std::vector<TensorShape> shapes = written_adapter_tensors(small_tensors(small_config()));
   shapes.push_back({"base_model.model.a.lora_magnitude_vector.weight", {3}});
   EXPECT_THAT(Written(shapes).message(),
-              EndsWith("have 1 tensors that the adapter of this adapter_config.json does not: "
+              EndsWith("have 1 tensor that the adapter of this adapter_config.json does not: "
                        "base_model.model.a.lora_magnitude_vector.weight"));
   shapes.back() = {"a.lora_A.weight", {2, 4}};
   EXPECT_THAT(Written(shapes).message(),
@@ -297,10 +297,16 @@ TEST(AdapterTargets, NamesThatMatchNothingAreErrors) {
             R"(adapter_config.json: alpha_pattern "layers.2.q_proj" matches no module with an adapter)");
   config.alphas.clear();
   config.excluded = {"q_proj"};
-  EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr(R"(target_modules "q_proj" matches no module)"));
+  EXPECT_EQ(error_of([&] { modules_of(config); }),
+            "adapter_config.json: target_modules names only modules that exclude_modules, layers_to_transform or "
+            "modules_to_save leave out");
   config.excluded.clear();
   config.layers = {7};
-  EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr(R"(target_modules "q_proj" matches no module)"));
+  EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr("target_modules names only modules that"));
+  config.layers.clear();
+  config.file.clear();
+  config.trained = {"q_proj"};
+  EXPECT_EQ(error_of([&] { modules_of(config); }), "`lora-targets` names only modules that `lora-train` trains whole");
 }
 
 TEST(AdapterTargets, ExpressionsThatCannotBeReadAreErrors) {
@@ -312,6 +318,10 @@ TEST(AdapterTargets, ExpressionsThatCannotBeReadAreErrors) {
   EXPECT_EQ(error_of([&] { modules_of(config); }),
             "adapter_config.json: target_modules \"(?P<name>.*)\": the regular expression uses (?P<, which is not "
             "supported");
+  config.pattern = "(.*)*(.*)*(.*)*[x-z]{2}";
+  EXPECT_THAT(
+      error_of([&] { modules_of(config); }),
+      HasSubstr("adapter_config.json: target_modules \"(.*)*(.*)*(.*)*[x-z]{2}\": the regular expression fails on "));
   config.pattern = ".*(q|k)_proj";
   config.ranks = {{"[", 4}};
   EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr("adapter_config.json: rank_pattern \"[\": the regular"));
@@ -362,7 +372,7 @@ TEST(AdapterTargets, AModuleTrainedWholeHasNoAdapter) {
   AdapterConfig config;
   config.pattern = "all-linear";
   config.trained = {"_proj"};
-  EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr("target_modules \"all-linear\" matches no module"));
+  EXPECT_THAT(error_of([&] { modules_of(config); }), HasSubstr("target_modules names only modules that"));
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
   });
   EXPECT_THAT(values[0], ElementsAre(1, 2, 3));
   EXPECT_THAT(values[1], ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_EQ(ignored_line(report, "play"), "1 tensors not used for play are ignored: toy.inverse_frequencies");
+  EXPECT_EQ(ignored_line(report, "play"), "1 tensor not used for play is ignored: toy.inverse_frequencies");
 
   auto config = model.config();
   config["torch_dtype"] = "float32";

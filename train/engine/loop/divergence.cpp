@@ -55,9 +55,11 @@ void stop_diverged(const RunSetup& run, const Divergence& divergence) {
   const bool is_half = run.config.precision == Precision::float16;
   const std::string more_range =
       is_half ? fmt::format(", or {} bfloat16 or float, for half ends at 65504", setting("precision")) : "";
-  throw parallel::SharedError(fmt::format("{}: the run stops; {}{}use a smaller {} or a longer {}{}", divergence.what,
-                                          kept, divergence.checkpoint, setting("learning-rate"), setting("warmup"),
-                                          more_range));
+  const std::string advice = divergence.step == 0 ? "no update was made yet, so the weights are damaged; use others"
+                                                  : fmt::format("use a smaller {} or a longer {}",
+                                                                setting("learning-rate"), setting("warmup"));
+  throw parallel::SharedError(
+      fmt::format("{}: the run stops; {}{}{}{}", divergence.what, kept, divergence.checkpoint, advice, more_range));
 }
 
 }  // namespace mylos::train
