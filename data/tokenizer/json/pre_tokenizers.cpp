@@ -87,8 +87,8 @@ void cut_at_characters(PiecedText& text, Behavior behavior, IsMatch is_match) {
 
 /// GPT-2's pattern.
 const Pattern& byte_level_pattern() {
-  static const Pattern pattern(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-                               "ByteLevel");
+  static const Json regex{{"Regex", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"}};
+  static const Pattern pattern(regex, JsonLocation("ByteLevel"));
   return pattern;
 }
 

@@ -284,7 +284,7 @@ Pattern::Pattern(const Json& json, const JsonLocation& location) {
 }
 
 Pattern::Pattern(std::string_view expression, std::string name) : name_(std::move(name)) {
-  compile(translated(expression), PCRE2_UCP | PCRE2_MULTILINE);
+  compile(expression, PCRE2_UCP);
 }
 
 void Pattern::compile(std::string_view pattern, unsigned options) {

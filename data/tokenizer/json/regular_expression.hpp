@@ -24,8 +24,8 @@ class Pattern {
   /// Reads a pattern. Throws at `location` if it is none, if it does not compile, and if it uses what Oniguruma, for
   /// whose syntax such patterns are written, reads in another way than PCRE2.
   Pattern(const Json& json, const JsonLocation& location);
-  /// Compiles a regular expression in the same syntax. Throws std::runtime_error without a location for the same
-  /// reasons. Errors of `find` begin with `name`.
+  /// Compiles a regular expression in PCRE2's syntax, which nearly all of Python's is. Throws std::runtime_error
+  /// without a location if it does not compile. Errors of `find` begin with `name`.
   Pattern(std::string_view expression, std::string name);
 
   /// Appends the matches in `text`, which must be UTF-8, and the parts between them, from left to right. Throws if a

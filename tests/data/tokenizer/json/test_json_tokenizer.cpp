@@ -298,7 +298,7 @@ TEST(JsonTokenizerRecorded, RegularExpressionsCutAsHuggingFaces) {
         Cut{"b(?#c)+", "abb", {1, 3}}, Cut{"[(]{2}+a{x", "((((a{x", {7}}, Cut{"[^(a[.,b])]+", "xyb,[z", {2, 4, 6}},
         Cut{R"([a[b[c]\]]d]+)", "xabc]d", {1, 6}}, Cut{R"(\b\w)", "ab c", {1, 3, 4}}}) {
     std::vector<Match> parts;
-    Pattern(cut.expression, cut.expression).find(cut.text, parts);
+    Pattern(Json{{"Regex", cut.expression}}, JsonLocation("cut")).find(cut.text, parts);
     std::vector<std::size_t> ends;
     for (const Match& part : parts) ends.push_back(part.end);
     EXPECT_EQ(ends, cut.ends) << cut.expression;
