@@ -215,7 +215,7 @@ TEST_F(BadAdapters, AreNotMerged) {
   expect_refused(run_mylos({"merge", "--model", adapter_, "--output", directory_ / "nan"}),
                  "is not finite with the adapter in");
   expect_refused(run_mylos({"eval", "--model", adapter_, "--data", dev_, "--output", directory_ / "scores"}),
-                 "the model's outputs are not finite");
+                 " with " + adapter_.string() + ": the model's outputs are not finite");
 }
 
 TEST_F(BadAdapters, MergedOnAFullDisk) {
