@@ -198,6 +198,7 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
     SavedArrays saved(table, spread, world().rank(), ranks);
     saved.fill(1);
     for (std::size_t writers = ranks; writers > 0; --writers) {
+      if (spread == Spread::replicated && writers + 1 != ranks) continue;
       const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);
       ASSERT_EQ(count_writers(writer_of), writers);
       writes.clear();

@@ -13,7 +13,7 @@ namespace mylos::tests {
 namespace {
 
 TEST(DigitsOnRanks, DeterministicIsBitForBitInEveryMode) {
-  constexpr std::size_t steps = 20;
+  constexpr std::size_t steps = 6;
   RecordedRun recorded = recorded_digits();
   if (!recorded.obstacle.empty()) GTEST_SKIP() << recorded.obstacle;
   if (!std::has_single_bit(launch().world().size())) GTEST_SKIP() << "no power of two";

@@ -39,7 +39,7 @@ using tests::with_strategy;
 using train::Task;
 using train::TrainConfig;
 
-constexpr std::size_t steps = 12;
+constexpr std::size_t steps = 6;
 
 train::Ranks all_ranks() { return train::ranks_of(tests::launch()); }
 parallel::Communicator& world() { return tests::launch().world(); }
@@ -67,21 +67,20 @@ void expect_near(const RunOutcome& outcome, const RunOutcome& expected) {
 TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
   std::vector<Job> all = jobs();
   all.push_back(windowed_job(common()));
-  for (Job job : all) {
-    job.config.steps = 17;  // batches differ; the last of these has a smaller loss than the first in each job
+  bool is_whole = true;
+  for (const Job& job : all) {
     const std::unique_ptr<Task> task = job.make();
     const RunOutcome expected = run_on_one_rank(job.config, *task);
-    EXPECT_LT(expected.losses.back(), expected.losses.front()) << job.name;
     for (const StrategyKind strategy : tests::every_strategy) {
-      for (const std::size_t micro_batch : {std::size_t{0}, job.micro_batch}) {
-        SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(strategy), micro_batch));
-        TrainConfig config = with_strategy(job.config, strategy);
-        config.micro_batch = micro_batch;
-        expect_near(run_on_all_ranks(config, *task), expected);
-      }
-      if (job.name != "BERT") continue;
-      SCOPED_TRACE(fmt::format("{} with gradients exchanged in bfloat16", to_string(strategy)));
+      // Every mode has jobs of one micro-batch and of several, and every job has modes of both.
+      const std::size_t micro_batch = is_whole ? 0 : job.micro_batch;
+      is_whole = !is_whole;
+      SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(strategy), micro_batch));
       TrainConfig config = with_strategy(job.config, strategy);
+      config.micro_batch = micro_batch;
+      expect_near(run_on_all_ranks(config, *task), expected);
+      if (job.name != "BERT") continue;
+      SCOPED_TRACE("gradients exchanged in bfloat16");
       config.parallel.bfloat16_gradients = true;
       EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2);
     }
@@ -172,18 +171,16 @@ TEST(ManyRanks, BucketsChangeNoBit) {
                  .token_types = 2};
   SpanTask task(spans);
   for (const StrategyKind strategy : tests::every_strategy) {
-    for (const bool rounded : {false, true}) {
+    for (const auto& [rounded, bucket] : {std::pair{false, std::size_t{1}}, {true, std::size_t{1} << 18}}) {
+      SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(strategy), bucket));
       TrainConfig config = with_strategy(jobs().front().config, strategy);
-      config.steps = 4;
+      config.steps = 2;
       config.parallel.bfloat16_gradients = rounded;
       const RunOutcome expected = run_on_all_ranks(config, task);
-      for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18}) {
-        SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(strategy), bucket));
-        config.parallel.bucket = bucket;
-        const RunOutcome outcome = run_on_all_ranks(config, task);
-        EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
-        EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
-      }
+      config.parallel.bucket = bucket;
+      const RunOutcome outcome = run_on_all_ranks(config, task);
+      EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
+      EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
     }
   }
 }
@@ -261,11 +258,9 @@ TEST(ManyRanks, GatherValuesAfterASkippedStepToo) {
 
 /// The warm-up makes the rate depend on the number of updates, as AdamW's bias corrections do.
 TEST(ManyRanks, StepsLaunchedBeforeTheResultsOfTheLastHaveTheSameBits) {
-  std::vector<Job> all = jobs();
-  all.back() = half_job(common());
-  for (Job& job : all) {
+  for (Job job : {half_job(common()), jobs()[1]}) {  // one that skips steps, and one with state
     job.config.schedule = nn::ScheduleKind::linear;
-    job.config.warmup_steps = 8;
+    job.config.warmup_steps = 4;
     const std::unique_ptr<Task> task = job.make();
     for (const StrategyKind strategy : tests::every_strategy) {
       SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(strategy)));
