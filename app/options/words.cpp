@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace mylos::app {
@@ -43,11 +45,17 @@ std::string declared_name(std::string name) {
   return name;
 }
 
-cxxopts::Options declare(std::span<const OptionName> names) {
+/// Declares the names that are among the words: to declare all takes longer than everything else.
+cxxopts::Options declare(std::span<const OptionName> names, std::span<const std::string> words) {
+  std::set<std::string> typed;
+  for (const std::string& word : words) {
+    if (is_option(word)) typed.insert(TypedName(word).name);
+  }
   cxxopts::Options options("mylos");
   options.allow_unrecognised_options();
   options.add_options()("help", "", cxxopts::value<std::string>()->implicit_value(no_value));
   for (const OptionName& each : names) {
+    if (!typed.contains(each.name)) continue;
     const auto value = cxxopts::value<std::string>();
     if (!each.takes_word) value->implicit_value(no_value);
     options.add_options()(declared_name(each.name), "", value);
@@ -110,7 +118,7 @@ std::vector<ReadOption> options_of(std::span<const std::string> words, std::span
 ReadWords read_words(std::span<const OptionName> names, std::span<const std::string> words, TruthWords truths) {
   const auto end = std::ranges::find(words, "--");
   const std::span<const std::string> before(words.begin(), end);
-  const cxxopts::ParseResult result = parse_marked(declare(names), marked_words(before, truths));
+  const cxxopts::ParseResult result = parse_marked(declare(names, before), marked_words(before, truths));
   ReadWords read;
   read.options = options_of(before, result.arguments());
   for (const std::string& marked : result.unmatched()) {

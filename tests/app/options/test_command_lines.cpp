@@ -18,9 +18,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The meaning of command lines, compared with the recording in tests/golden/command_lines.txt. Each of its lines holds
@@ -64,15 +66,24 @@ Words least_words(const Command& command, const tasks::TaskKind& task) {
   return words;
 }
 
+/// Returns the settings of a command without options.
+const nlohmann::ordered_json& default_settings(const Command& command, const tasks::TaskKind& task) {
+  static std::map<std::pair<std::string, std::string>, nlohmann::ordered_json> all;
+  const auto [found, is_new] = all.try_emplace({std::string(command.name), std::string(task.name())});
+  if (is_new) found->second = settings_json(command, default_arguments(command, task));
+  return found->second;
+}
+
 /// Returns what a command line means: an error, or the settings that are not the defaults, and the remarks.
 std::string meaning(const Command& command, const Words& words) {
   try {
     const Arguments arguments = parse_arguments(FileReader(), command, words);
-    const Arguments defaults = default_arguments(command, *arguments.task);
-    const auto settings = settings_json(command, arguments), usual = settings_json(command, defaults);
+    const auto settings = settings_json(command, arguments);
+    const auto& usual = default_settings(command, *arguments.task);
     std::string text(arguments.task->name());
     for (const auto& [name, value] : settings.items()) {
-      if (usual[name] != value && !depends_on_build(name)) text += fmt::format(" {}={}", name, value.dump());
+      if (usual.value(name, nlohmann::ordered_json()) != value && !depends_on_build(name))
+        text += fmt::format(" {}={}", name, value.dump());
     }
     text += fmt::format(" resume={} flags={}{}{}{}{}{} per-rank={}", arguments.train->resume,
                         arguments.overwrite ? 'o' : '-', arguments.train->extend ? 'e' : '-',

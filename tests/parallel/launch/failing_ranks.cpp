@@ -75,7 +75,7 @@ void run(const std::string& how, const std::string& directory, const std::vector
   const std::chrono::seconds limit(is_gone ? 600 : how.starts_with("files") ? 1 : 2);
   // Calls inside MPI are given 15 s more, of which a test of these does not wait for all.
   const bool stops_in_mpi = std::getenv("MYLOS_STOP_IN") != nullptr;
-  Launch launch{stops_in_mpi ? std::chrono::seconds(-8) : limit};
+  Launch launch{stops_in_mpi ? std::chrono::seconds(-10) : limit};
   launch.set_time_limit(limit);
   Communicator& world = launch.world();
   const bool last = world.rank() + 1 == world.size();
