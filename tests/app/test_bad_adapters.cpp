@@ -39,11 +39,7 @@ class BadAdapters : public LoraRuns {
 };
 
 TEST_F(BadAdapters, WithOtherSettings) {
-  expect_refused_with("r", 0, "r = 0 is not a whole number from 1 to ");
   expect_refused_with("r", 17, "r 17 of model.layers.0.self_attn.q_proj is above 16, the smaller side of its weight");
-  expect_refused_with("target_modules", {"gone"}, "target_modules \"gone\" matches no module; the linear modules of");
-  expect_refused_with("modules_to_save", {"gone"}, "modules_to_save \"gone\" is no module of this model");
-  expect_refused_with("rank_pattern", {{"gone", 2}}, "rank_pattern \"gone\" matches no module with an adapter");
   expect_refused_with("use_dora", true, "use_dora = true is not supported; it must be false");
 }
 
@@ -67,11 +63,7 @@ TEST_F(BadAdapters, OfAnotherModel) {
 
 TEST_F(BadAdapters, WithOtherTensors) {
   const fs::path file = adapter_ / "adapter_model.safetensors";
-  const std::string bytes = read_file(file), tensor = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
-  const auto renamed = [&](const std::string& name) {
-    std::string changed = bytes;
-    return changed.replace(changed.find(tensor), tensor.size(), name);
-  };
+  const std::string bytes = read_file(file);
   write_file(file, bytes.substr(0, bytes.size() - 8));
   if (!mpiexec().empty()) {
     const ProgramRun run =
@@ -79,12 +71,6 @@ TEST_F(BadAdapters, WithOtherTensors) {
     expect_refused(run, "adapter_model.safetensors: tensor \"base_model.model.model.layers.1.self_attn.v_proj.lora_B");
   }
   expect_refused_by_all("adapter_model.safetensors: tensor \"base_model.model.model.layers.1.self_attn.v_proj.lora_B");
-  std::string other = tensor;
-  write_file(file, renamed(other.replace(other.find("q_proj"), 6, "x_proj")));
-  expect_refused_by_all("lack 1 of 8 tensors: model.layers.0.self_attn.q_proj.lora_A.weight");
-  other.replace(other.find("x_proj"), 6, "v_proj");
-  write_file(file, renamed(other));
-  expect_refused_by_all("comes twice");
   fs::remove(file);
   expect_refused_by_all("has no adapter_model.safetensors");
 }

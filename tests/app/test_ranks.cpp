@@ -102,13 +102,6 @@ TEST_P(RanksOfFamily, DeterministicRunsWriteTheSameBytes) {
   EXPECT_THAT(together.errors, HasSubstr("hybrid in groups of 2 ranks, deterministic in 8 micro-batch groups\n"));
 }
 
-TEST_P(RanksOfFamily, ABatchPerRankCountsForEach) {
-  const ProgramRun run = run_on(2, train_words(run_, {"--batch-per-rank", "2", "--steps", "1"}));
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(run_json_of(run_)["batch"], 4);
-  EXPECT_EQ(metrics_of(run_).front()[family_.samples], 4);
-}
-
 /// Also if a rank has more samples than others, because samples are distributed by their tokens.
 TEST_F(RanksOfTheProgram, ABatchSizePerDeviceIsTheMicroBatch) {
   const ProgramRun run = run_on(2, train_words(run_, {"--batch_size_per_device", "2", "--gradient_accumulation_steps",
@@ -194,12 +187,6 @@ TEST_F(RanksOfTheProgram, HelpIsPrintedOnce) {
   EXPECT_EQ(run_mylos({"train", "--help"}).output, run.output) << "MPI is not needed";
 }
 
-TEST_F(RanksOfTheProgram, ADataFileThatNoRankHasIsNamedOnce) {
-  Words words = train_words(run_);
-  std::ranges::replace(words, train_.string(), (directory_ / "gone.json").string());
-  expect_error(run_on(2, words), "mylos: error: cannot read " + (directory_ / "gone.json").string());
-}
-
 /// Runs in which only the first rank has some files. The paths are the same on every rank, but lead through its working
 /// directory.
 class FilesOfTheFirstRank : public RankRuns {
@@ -233,9 +220,10 @@ class FilesOfTheFirstRank : public RankRuns {
   fs::path elsewhere_ = directory_ / "elsewhere";
 };
 
-using DataOfTheFirstRank = OnFamily<FilesOfTheFirstRank>;
+/// tests/tasks/test_received_data.cpp has tasks of several kinds.
+using DataOfTheFirstRank = FilesOfTheFirstRank;
 
-TEST_P(DataOfTheFirstRank, AreTheDataOfAll) {
+TEST_F(DataOfTheFirstRank, AreTheDataOfAll) {
   const fs::path one = directory_ / "one";
   const ProgramRun alone = run_mylos(train_words(one, {"--deterministic"}));
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
@@ -245,7 +233,7 @@ TEST_P(DataOfTheFirstRank, AreTheDataOfAll) {
   for (const char* loss : {"loss", "validation_loss"}) EXPECT_EQ(values_of(run_, loss), values_of(one, loss));
 }
 
-TEST_P(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {
+TEST_F(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {
   write_file(train_, "no data");
   expect_error(run_apart(3, words_of_first(run_)), "mylos: error: " + in_working_directory(train_).string());
   fs::remove(train_);
@@ -255,7 +243,7 @@ TEST_P(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
 }
 
-TEST_P(DataOfTheFirstRank, MayBePrepared) {
+TEST_F(DataOfTheFirstRank, MayBePrepared) {
   const fs::path prepared = directory_ / "train.h5";
   const ProgramRun preparing =
       run_mylos(with_options({"prepare", "--model", model_, "--data", train_, "--output", prepared}, {}));
@@ -267,7 +255,7 @@ TEST_P(DataOfTheFirstRank, MayBePrepared) {
 }
 
 /// On the other ranks these files are there, but empty. The task follows from config.json.
-TEST_P(DataOfTheFirstRank, IncludeTheModelsFilesAndTheSettings) {
+TEST_F(DataOfTheFirstRank, IncludeTheModelsFilesAndTheSettings) {
   write_file(directory_ / "settings.json", R"({"steps": 2})");
   write_file(elsewhere_ / "settings.json", "");
   for (const char* name : {"config.json", "vocab.txt"}) {
@@ -281,8 +269,6 @@ TEST_P(DataOfTheFirstRank, IncludeTheModelsFilesAndTheSettings) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run_json_of(run_)["resolved"]["steps"], 2);
 }
-
-INSTANTIATE_TEST_SUITE_P(Families, DataOfTheFirstRank, testing::Values(&bert_family(), &llama_family()), family_name);
 
 class ImagesOfTheFirstRank : public FilesOfTheFirstRank {
  protected:

@@ -70,18 +70,6 @@ class Watch : public TinyRun {
   }
 };
 
-TEST_F(Watch, ShowsTheMetricsThatTheRunLists) {
-  write_run(false);
-  json run = json::parse(read_file(run_ / "run.json"));
-  run["resolved"]["metrics"] = {{{"name", "top5"}, {"title", "Top 5"}}};
-  replace(run_ / "run.json", run.dump());
-  write_file(run_ / "metrics.jsonl",
-             json({{"kind", "evaluation"}, {"step", 1}, {"top5", 62.5}, {"f1", 50.0}}).dump() + "\n");
-  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
-  EXPECT_THAT(seen.output, HasSubstr("top5 62.5"));
-  EXPECT_THAT(seen.output, Not(HasSubstr("f1 50")));
-}
-
 TEST_F(Watch, ShowsTheWorkThatTheRunCounts) {
   write_image_run(run_);
   const ProgramRun seen = run_mylos({"watch", run_, "--once"});
