@@ -91,17 +91,20 @@ void check_base(const data::AdapterConfig& config, const fs::path& adapter, cons
                      (adapter / data::adapter_config_file).string(), config.base, model.string(), setting("model")));
 }
 
-/// Errors: a tensor that is trained whole is read in two places, which PEFT would separate.
-void check_borrowed(const ParameterTable& table, const std::vector<std::string>& trained) {
+/// Returns the modules that are trained whole. Errors: one has a tensor that is read in two places, which PEFT would
+/// separate.
+std::vector<std::string> trained_modules(const data::AdapterConfig& config, const ParameterTable& table,
+                                         std::span<const data::TensorSpec> base) {
+  std::vector<std::string> trained = data::trained_modules(config, data::modules_of(base));
   for (const ParameterTensor& tensor : table.tensors()) {
     const bool is_borrowed = std::ranges::any_of(
         table.units(), [&](const ParameterUnit& unit) { return std::ranges::count(unit.borrowed, tensor.unit) > 0; });
-    ensure(
-        !nn::is_in(trained, tensor) || !is_borrowed,
-        fmt::format("{} is also the weight of the output layer (tied embeddings), so it cannot be trained whole beside "
-                    "adapters; leave it out of {} (modules_to_save)",
-                    tensor.name, setting("lora-train")));
+    ensure(!nn::is_in(trained, tensor) || !is_borrowed,
+           fmt::format("{}: {} is also the weight of the output layer (tied embeddings), so an adapter cannot have its "
+                       "own; leave it out",
+                       data::key_text(config, "modules_to_save"), tensor.name));
   }
+  return trained;
 }
 
 class AdapterExport final : public train::ModelExport {
@@ -142,12 +145,11 @@ void RunAdapter::adapt(nn::Model& network) const {
   const std::vector<data::AdapterTarget> targets = data::adapter_targets(*config_, linear);
   nn::Adapters adapters{.layers = {},
                         .dropout = static_cast<float>(config_->dropout),
-                        .trained = data::trained_modules(*config_, data::modules_of(base))};
+                        .trained = trained_modules(*config_, network.table(), base)};
   data::adapter_tensors(*config_, targets, adapters.trained, base);  // checks the ranks
   for (const auto& [module, rank, scale] : targets) {
     adapters.layers.push_back({module, rank, static_cast<float>(scale)});
   }
-  check_borrowed(network.table(), adapters.trained);
   network.adapt(adapters);
 }
 
@@ -158,8 +160,9 @@ std::unique_ptr<data::AdapterWeights> RunAdapter::weights(const FileReader& file
 }
 
 std::unique_ptr<data::MergedAdapter> RunAdapter::merged(const FileReader& files, const ParameterTable& network) const {
-  return std::make_unique<data::MergedAdapter>(files, directory_, *config_, nn::linear_modules(network),
-                                               specs_of(network, false));
+  const std::vector<data::TensorSpec> base = specs_of(network, false);
+  trained_modules(*config_, network, base);  // checks them
+  return std::make_unique<data::MergedAdapter>(files, directory_, *config_, nn::linear_modules(network), base);
 }
 
 AdapterExporter::AdapterExporter(data::AdapterConfig config, const ParameterTable& table)

@@ -115,7 +115,14 @@ TEST_F(BadAdapters, OfAdaptersAndOfTiedEmbeddings) {
   sizes["tie_word_embeddings"] = true;
   write_file(base_ / "config.json", sizes.dump());
   expect_refused(run_mylos(train_words(output_, {"--steps", "1", "--lora-rank", "2", "--lora-train", "embed_tokens"})),
-                 "model.embed_tokens.weight is also the weight of the output layer (tied embeddings)");
+                 "--lora-train: model.embed_tokens.weight is also the weight of the output layer (tied embeddings)");
+  config["modules_to_save"] = {"embed_tokens"};
+  write_file(file, config.dump());
+  const std::string tied = "adapter_config.json: modules_to_save: model.embed_tokens.weight is also the weight of the";
+  expect_refused(run_mylos({"merge", "--model", base_, "--adapter", adapter_, "--output", merged_}), tied);
+  expect_refused(
+      run_mylos({"eval", "--model", base_, "--adapter", adapter_, "--data", dev_, "--output", directory_ / "scores"}),
+      tied);
 }
 
 /// The settings of an adapter are in its directory, and not in the run's.
