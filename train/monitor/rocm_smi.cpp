@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdio>
 
 /// ROCm SMI, which lists all GPUs of a node, whichever this process may use.
 namespace mylos::train {
@@ -32,9 +31,6 @@ using Count = std::uint64_t;
 constexpr int success = 0;        // rsmi_status_t
 constexpr int device_memory = 0;  // rsmi_memory_type_t
 
-/// Bits of a PCI address that tell GPUs apart: its function and the number of a partition are left out.
-constexpr Count address_bits = 0xffffffff0fff'fff8u;
-
 Index index_of(GpuLibrary::Device device) { return static_cast<Index>(reinterpret_cast<std::uintptr_t>(device) - 1); }
 
 /// Returns the value that `ask` writes, in units of `unit`; nullopt if the driver does not report it.
@@ -58,15 +54,15 @@ class RocmSmi final : public GpuLibrary {
   RocmSmi(const RocmSmi&) = delete;
   RocmSmi& operator=(const RocmSmi&) = delete;
 
+  /// Ids begin with the address on the PCI bus (core/kernels/hip/device_description.cpp).
   Device find(const std::string& id) const override {
-    unsigned domain = 0, bus = 0, slot = 0;
-    if (std::sscanf(id.c_str(), "%x:%x:%x-", &domain, &bus, &slot) != 3) return nullptr;
-    const Count wanted = Count{domain} << 32 | Count{bus} << 8 | Count{slot} << 3;
     Index devices = 0;
     count_(&devices);
     for (std::uintptr_t index = 0; index < devices; ++index) {
       Count address = 0;
-      if (pci_id_(static_cast<Index>(index), &address) != success || (address & address_bits) != wanted) continue;
+      if (pci_id_(static_cast<Index>(index), &address) != success) continue;
+      const Count bus = address >> 8 & 0xff, slot = address >> 3 & 0x1f;
+      if (!id.starts_with(fmt::format("{:04x}:{:02x}:{:02x}-", address >> 32, bus, slot))) continue;
       return reinterpret_cast<Device>(index + 1);  // NOLINT(performance-no-int-to-ptr): not null
     }
     return nullptr;

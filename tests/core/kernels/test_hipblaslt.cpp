@@ -42,10 +42,11 @@ TEST(HipblasLt, IsNotCalledBeforeVersion06) {
 
 TEST(HipblasLt, IsAskedForAnAlgorithmOncePerShape) {
   const Gemm gemm("hipblaslt");
+  const Vector<float> a("test::a", 101 * 8), b("test::b", 8 * 8), c("test::c", 101 * 8);  // whose alignments stay
   const std::size_t before = stand_in::cublaslt_state().choices;
   for (const std::size_t rows : {100, 101, 100}) {  // the first two are of one bucket
-    const Matrix<float> a("test::a", rows, 8), b("test::b", 8, 8), c("test::c", rows, 8);
-    gemm.operator()<float, float>(ExecutionSpace(), Transpose::no, a, Transpose::no, b, 0.0f, c);
+    gemm.operator()<float, float>(ExecutionSpace(), Transpose::no, as_matrix(a, rows, 8), Transpose::no,
+                                  as_matrix(b, 8, 8), 0.0f, as_matrix(c, rows, 8));
   }
   EXPECT_EQ(stand_in::cublaslt_state().choices - before, 2u);
 }

@@ -13,11 +13,11 @@ using testing::HasSubstr;
 using testing::Not;
 using tests::EnvironmentVariable;
 
-constexpr const char *first = "0000:c1:00-0123456789abcdef", *second = "0001:c6:00-0123456789abcdef";
+constexpr const char *first_gcd = "0000:c1:00-0123456789abcdef", *second_gcd = "0001:c6:00-0123456789abcdef";
 
 TEST(RocmSmi, TellsWhatAGpuDoes) {
   const auto smi = open_rocm_smi(MYLOS_FAKE_ROCM_SMI);
-  GpuLibrary::Device device = smi->find(second);
+  GpuLibrary::Device device = smi->find(second_gcd);
   ASSERT_NE(device, nullptr);
   EXPECT_EQ(smi->name(device), "Fake Instinct");
   const GpuReading state = smi->read(device);
@@ -28,7 +28,7 @@ TEST(RocmSmi, TellsWhatAGpuDoes) {
   EXPECT_DOUBLE_EQ(state.power.value(), 200.0);
   EXPECT_DOUBLE_EQ(state.energy.value(), 61.0);
   EXPECT_DOUBLE_EQ(smi->read(device).energy.value(), 61.0 + 30.5);
-  EXPECT_EQ(smi->read(smi->find(first)).utilization, 10.0);
+  EXPECT_EQ(smi->read(smi->find(first_gcd)).utilization, 10.0);
   EXPECT_EQ(smi->find("0000:c2:00-0123456789abcdef"), nullptr);
   EXPECT_EQ(smi->find(""), nullptr);
 }
@@ -36,7 +36,7 @@ TEST(RocmSmi, TellsWhatAGpuDoes) {
 TEST(RocmSmi, WhatIsNotToldIsAbsent) {
   const EnvironmentVariable how("FAKE_ROCM_SMI", "silent");
   const auto smi = open_rocm_smi(MYLOS_FAKE_ROCM_SMI);
-  const GpuReading state = smi->read(smi->find(first));
+  const GpuReading state = smi->read(smi->find(first_gcd));
   EXPECT_TRUE(state.memory.has_value());
   EXPECT_FALSE(state.utilization || state.memory_utilization || state.power || state.energy);
 }
