@@ -16,16 +16,7 @@ Value look_up(const Scope* scope, const std::string& name) {
 }  // namespace
 
 Code ExpressionParser::list_of(const Codes& items) const {
-  return eager(items, [](Run& run, const Values& values) {
-    Json list = Json::array();
-    for (const Value& value : values) list.push_back(defined(value));
-    return run.make(std::move(list));
-  });
-}
-
-const Json& ExpressionParser::defined(const Value& value) {
-  if (!value) refuse("a list or dict cannot hold an undefined value");
-  return *value;
+  return eager(items, [](Run& run, const Values& values) { return run.make(jinja::list_of(values)); });
 }
 
 Code ExpressionParser::read_tuple() {

@@ -88,7 +88,6 @@ class ExpressionParser : public Reader {
   }
 
   Code list_of(const Codes& items) const;
-  static const Json& defined(const Value& value);
   /// Reads an expression, or several as a tuple.
   Code read_tuple();
   Code read_expression();

@@ -32,12 +32,15 @@ Json stripped(C c) {
   return encode_utf8({begin, end});
 }
 
-/// upper, lower, capitalize, title
+/// upper, lower, capitalize, title. A word of str.title begins after any other character than a letter.
+template <bool of_str>
 Json cased(C c) {
   std::u32string text = python_lower(decode_utf8(text_of(c.self)));
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const char32_t before = i == 0 ? U' ' : text[i - 1];
-    const bool begins = is_python_space(before) || std::u32string_view(U"-({[<").find(before) != std::u32string::npos;
+    const char32_t before = i == 0 ? U' ' : text[i - 1], small = before | 0x20U;
+    const bool is_between =
+        is_python_space(before) || std::u32string_view(U"-({[<").find(before) != std::u32string::npos;
+    const bool begins = of_str ? small < 'a' || small > 'z' : is_between;
     if (c.name == "lower" || (c.name == "capitalize" && i > 0) || (c.name == "title" && !begins)) continue;
     if (text[i] >= 0x80) refuse("capitals of letters outside ASCII are not supported");
     if (text[i] >= 'a' && text[i] <= 'z') text[i] -= 'a' - 'A';
@@ -96,16 +99,6 @@ Json indented(C c) {
   return joined(c.run, lines, "\n");
 }
 
-/// A list of such values, which throws if one is undefined.
-Json list_of(const Values& values) {
-  Json list = Json::array();
-  for (const Value& value : values) {
-    if (!value) refuse("a list cannot hold an undefined value");
-    list.push_back(*value);
-  }
-  return list;
-}
-
 /// A member by a name like "function.name", or an item by its index.
 Value member_of(const Value& object, const Value& path) {
   if (path && path->is_number()) return item_of(object, path);
@@ -123,7 +116,7 @@ Json mapped(C c) {
   const Builtin& builtin = get_builtin("filter", filter);
   const Arguments rest = c.arguments.without_first(1);
   Values results;
-  for (const Value& item : items_of(c.self)) {
+  for (const Value& item : items_of(is_true(c.self) ? c.self : nullptr)) {
     const Value value = by_filter ? apply(builtin, filter, c.run, item, rest) : member_of(item, given[0]);
     results.push_back(value || by_filter ? value : given[1]);
   }
@@ -137,7 +130,7 @@ Json selected(C c) {
   const Arguments tested = c.arguments.without_first(by_member ? 1 : 0), rest = tested.without_first(1);
   const std::string test = tested.positional.empty() ? "" : as_text(tested.positional[0], "the name of a test");
   Values kept;
-  for (const Value& item : items_of(c.self)) {
+  for (const Value& item : items_of(is_true(c.self) ? c.self : nullptr)) {
     const Value value = by_member ? member_of(item, c.arguments.positional[0]) : item;
     const bool holds = is_true(test.empty() ? value : apply(get_builtin("test", test), test, c.run, value, rest));
     if (holds == c.name.starts_with("select")) kept.push_back(item);
@@ -222,7 +215,7 @@ Json range(C c) {
 Json make_namespace(C c) {
   if (!c.arguments.positional.empty()) refuse("namespace of a value is not supported");
   Json members = Json::object();
-  for (const auto& [name, value] : c.arguments.named) members[name] = list_of({value})[0];
+  for (const auto& [name, value] : c.arguments.named) members[name] = defined(value);
   return members;
 }
 
@@ -234,9 +227,10 @@ Json formatted_time(C c) {
 }
 
 Json json_of(C c) {
-  const std::int64_t indent = is_absent(c.given[0]) ? -1 : as_integer(c.given[0], "the indent of tojson");
+  if (is_true(c.given[0])) refuse("ensure_ascii of tojson is not supported");
+  const std::int64_t indent = is_absent(c.given[1]) ? -1 : as_integer(c.given[1], "the indent of tojson");
   if (indent < -1 || indent > 100) refuse("the indent {} of tojson is not in 0..100", indent);
-  return written(c.self ? *c.self : list_of({c.self}), true, static_cast<int>(indent));
+  return written(defined(c.self), true, static_cast<int>(indent));
 }
 
 /// Returns what `Run::make` turns into the value again.
@@ -291,8 +285,8 @@ Json found_at(C c) {
 const Builtin builtins[] = {
     {"filter", "trim", "chars", 0, stripped},
     {"str", "strip lstrip rstrip", "chars", 0, stripped},
-    {"filter", "upper lower capitalize title", "", 0, cased},
-    {"str", "upper lower capitalize", "", 0, cased},
+    {"filter", "upper lower capitalize title", "", 0, cased<false>},
+    {"str", "upper lower capitalize title", "", 0, cased<true>},
     {"filter str", "replace", "old new count", 2, replaced},
     {"str", "split", "sep maxsplit", 0, [](C c) { return Json(split(text_of(c.self), c.given[0], c.given[1])); }},
     {"str", "startswith", "prefix", 1,
@@ -311,7 +305,7 @@ const Builtin builtins[] = {
        return operate("*", c.self, from_json(is_true(from_json(operate("<", c.self, from_json(0)))) ? -1 : 1));
      }},
     {"filter", "default d", "default_value boolean", 0, default_of},
-    {"filter", "tojson", "indent", 0, json_of},
+    {"filter", "tojson", "ensure_ascii indent", 0, json_of},
     {"filter", "list", "", 0, [](C c) { return list_of(items_of(c.self)); }},
     {"filter", "reverse", "", 0, [](C c) { return slice_of(c.self, nullptr, nullptr, from_json(-1)); }},
     {"filter", "sort", "reverse case_sensitive attribute", 0, sorted},

@@ -28,9 +28,8 @@ struct Target {
       while (scope != nullptr && !scope->variables.contains(name)) scope = scope->parent;
       const Value before = scope == nullptr ? nullptr : scope->variables[name];
       if (!before || !before->is_object()) refuse("'{}' is no namespace", name);
-      if (!items[i]) refuse("a namespace cannot hold an undefined value");
       Json space = *before;
-      space[member] = *items[i];
+      space[member] = defined(items[i]);
       scope->variables[name] = run.make(std::move(space));
     }
   }

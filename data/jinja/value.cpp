@@ -21,8 +21,9 @@ std::string quoted(const std::string& text) {
     if (c == static_cast<char32_t>(quote) || c == '\\') out += '\\';
     if (c == '\n' || c == '\r' || c == '\t') {
       out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
-    } else if (c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else if (!is_python_printable(c)) {
+      const char letter = c < 0x100 ? 'x' : c < 0x10000 ? 'u' : 'U';
+      out += fmt::format("\\{}{:0{}x}", letter, static_cast<unsigned>(c), letter == 'x' ? 2 : letter == 'u' ? 4 : 8);
     } else {
       append_utf8(out, c);
     }
@@ -119,6 +120,17 @@ bool is_true(const Value& value) {
 bool is_equal(const Value& a, const Value& b) {
   if (is_number(a) && is_number(b)) return !is_less(a, b) && !is_less(b, a);
   return !a || !b ? !a && !b : nlohmann::json(*a) == nlohmann::json(*b);  // without regard to the order of members
+}
+
+const Json& defined(const Value& value) {
+  if (!value) refuse("a list or dict cannot hold an undefined value");
+  return *value;
+}
+
+Json list_of(const Values& values) {
+  Json list = Json::array();
+  for (const Value& value : values) list.push_back(defined(value));
+  return list;
 }
 
 std::string text_of(const Value& value) {

@@ -37,6 +37,9 @@ std::size_t weight_of(const Json& json, std::size_t depth = 0);
 bool is_number(const Value& value);
 bool is_true(const Value& value);
 bool is_equal(const Value& a, const Value& b);
+/// Return what a list, dict or namespace holds, and a list. Throw TemplateError for what is undefined.
+const Json& defined(const Value& value);
+Json list_of(const Values& values);
 /// str(), empty if undefined; repr(), or json.dumps(ensure_ascii=False, indent=indent), -1: on one line.
 std::string text_of(const Value& value);
 std::string written(const Json& json, bool is_json, int indent = -1);

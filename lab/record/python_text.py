@@ -35,6 +35,7 @@ def main():
     golden = {
         "unassigned": ranges(lambda char: unicodedata.category(char) == "Cn"),
         "space": ranges(str.isspace),
+        "printable": ranges(str.isprintable),
         "word": ranges(lambda char: re.match(r"\w", char) is not None),
         "lower": [[text, text.lower()] for text in LOWER],
         "lower_each": [[ord(text), *map(ord, text.lower())] for text in map(chr, CODE_POINTS) if len(text.lower()) > 1],

@@ -63,6 +63,11 @@ bool is_python_word(char32_t c) {
          (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO);
 }
 
+bool is_python_printable(char32_t c) {
+  const utf8proc_category_t kind = category_of(c);
+  return c == ' ' || (kind != UTF8PROC_CATEGORY_CN && kind < UTF8PROC_CATEGORY_ZS);
+}
+
 std::u32string python_lower(std::u32string_view text) {
   std::u32string lowered;
   lowered.reserve(text.size());

@@ -12,6 +12,9 @@ bool is_python_space(char32_t c);
 /// \w in re: str.isalnum() or an underscore.
 bool is_python_word(char32_t c);
 
+/// str.isprintable() for one code point: repr() of a string has the others as escapes.
+bool is_python_printable(char32_t c);
+
 /// str.lower(), including Python's treatment of U+0130 and the final sigma.
 std::u32string python_lower(std::u32string_view text);
 

@@ -107,4 +107,12 @@ std::string_view slice_code_points(std::string_view text, CodePointRange range) 
   return text.substr(begin, end - begin);
 }
 
+std::string_view first_character(std::string_view text) { return slice_code_points(text, {0, 1}); }
+
+std::string_view last_character(std::string_view text) {
+  std::size_t begin = text.empty() ? 0 : text.size() - 1;
+  while (begin > 0 && is_continuation(text[begin])) --begin;
+  return text.substr(begin);
+}
+
 }  // namespace mylos

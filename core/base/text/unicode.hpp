@@ -40,6 +40,10 @@ std::size_t count_code_points(std::string_view text);
 /// Returns the code points [range.begin, range.end) of `text`, with both ends clamped to the text's length.
 std::string_view slice_code_points(std::string_view text, CodePointRange range);
 
+/// Return the first or the last character of `text`; an empty text has none.
+std::string_view first_character(std::string_view text);
+std::string_view last_character(std::string_view text);
+
 /// Returns whether `byte` is a UTF-8 continuation byte.
 inline bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 

@@ -12,28 +12,21 @@
 namespace mylos::data {
 namespace {
 
-char32_t last_of(std::string_view text) {
-  std::size_t begin = text.size() - 1;
-  while (begin > 0 && is_continuation(text[begin])) --begin;
-  return decode_code_point(text, begin);
-}
-
 char32_t first_of(std::string_view text) {
   std::size_t position = 0;
   return decode_code_point(text, position);
 }
 
 bool is_within_word(std::string_view before, std::string_view after) {
-  return (!before.empty() && is_word_character(last_of(before))) ||
+  return (!before.empty() && is_word_character(first_of(last_character(before)))) ||
          (!after.empty() && is_word_character(first_of(after)));
 }
 
 /// Returns the number of bytes of white space at the end of `text`.
 std::size_t blank_end(std::string_view text) {
   const std::size_t size = text.size();
-  while (!text.empty() && is_bert_whitespace(last_of(text))) {
-    do text.remove_suffix(1);
-    while (!text.empty() && is_continuation(*(text.data() + text.size())));
+  while (!text.empty() && is_bert_whitespace(first_of(last_character(text)))) {
+    text.remove_suffix(last_character(text).size());
   }
   return size - text.size();
 }

@@ -20,18 +20,6 @@ std::uint64_t pair_of(TokenId left, TokenId right) {
   return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32U) | static_cast<std::uint32_t>(right);
 }
 
-std::string_view first_character(std::string_view text) {
-  std::size_t end = 0;
-  if (!text.empty()) decode_code_point(text, end);
-  return text.substr(0, end);
-}
-
-std::string_view last_character(std::string_view text) {
-  std::size_t begin = text.empty() ? 0 : text.size() - 1;
-  while (begin > 0 && is_continuation(text[begin])) --begin;
-  return text.substr(begin);
-}
-
 /// The symbols of a word while they are merged, in a list.
 struct LinkedSymbol {
   std::size_t before = 0;

@@ -123,12 +123,11 @@ constexpr StageType<PostProcessor> post_processor_types[] = {
 unsigned blanks(std::string_view text, bool at_end) {
   unsigned count = 0;
   while (!text.empty()) {
-    std::size_t begin = at_end ? text.size() - 1 : 0;
-    while (at_end && begin > 0 && is_continuation(text[begin])) --begin;
-    std::size_t end = begin;
-    const char32_t c = decode_code_point(text, end);
+    const std::string_view character = at_end ? last_character(text) : first_character(text);
+    std::size_t end = 0;
+    const char32_t c = decode_code_point(character, end);
     if (c != space_character && !is_bert_whitespace(c)) break;
-    text = at_end ? text.substr(0, begin) : text.substr(end);
+    at_end ? text.remove_suffix(end) : text.remove_prefix(end);
     ++count;
   }
   return count;

@@ -98,8 +98,7 @@ class Translation {
     }
     const std::string_view next = rest_.substr(1, 1);
     const bool opens = c == '[', closes = c == ']';
-    if (opens && next == ":") refused = "a class such as [:alpha:]";
-    if (opens && (next == "^" || next == "]")) refused = fmt::format("[{} within a class", next);
+    if (opens && (next == ":" || next == "^" || next == "]")) refused = fmt::format("[{} within a class", next);
     if (rest_.starts_with("&&")) refused = "&& in a class";
     classes_ += int{opens} - int{closes};
     if (!opens && (!closes || classes_ == 0)) return take(1);

@@ -93,7 +93,8 @@ TEST(Template, RefusesWhatIsNotSupportedWithItsLine) {
       {"{% for x in y recursive %}{% endfor %}", "1: expected '%}'"},
       {"{% for x in y %}{{ loop.cycle(1, 2) }}{% endfor %}", "1: the method 'cycle' is not supported"},
       {"{{ 'a'.center(3) }}", "1: the method 'center' is not supported"},
-      {"{{ 'ab'.title() }}", "1: the method 'title' is not supported"},
+      {"{{ 'éa'.title() }}", "1: capitals of letters outside ASCII are not supported"},
+      {"{{ 1|tojson(4) }}", "1: ensure_ascii of tojson is not supported"},
       {"{{ 'é'.upper() }}", "1: capitals of letters outside ASCII are not supported"},
       {"{{ f(*x) }}", "1: expected a name"},
       {"{{ 2 ** 3 }}", "1: expected '}}'"},
@@ -122,6 +123,10 @@ TEST(Template, RendersWhatNoRecordedTemplateHas) {
             "True");
   EXPECT_EQ(render("{% set a, b = 1, 'x' %}{{ a }}{{ b }}{% set c %}[{{ a }}]{% endset %}{{ c }}{{ c|length }}"),
             "1x[1]3");
+  EXPECT_EQ(render("{{ \"it's a_b 2c\".title() }}, {{ \"it's a_b 2c\"|title }}"), "It'S A_B 2C, It's A_b 2c");
+  EXPECT_EQ(render("{{ ['\u00e9\u200d\u3000', '\U000E0001']|string }}"), R"(['é\u200d\u3000', '\U000e0001'])");
+  EXPECT_EQ(render("{{ 'é'|tojson(ensure_ascii=false, indent=2) }}{{ none|selectattr('a')|map('upper')|list }}"),
+            "\"é\"[]");
   EXPECT_EQ(render("{{ 7 % 4 }} {{ -7 % 4 }} {{ 7 // -2 }} {{ -7.5 // 2 }} {{ -7.5 % 2 }}"), "3 1 -4 -4.0 0.5");
 }
 

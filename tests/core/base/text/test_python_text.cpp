@@ -39,6 +39,8 @@ TEST(PythonText, SpacesArePythons) { expect_python_class("space", is_python_spac
 
 TEST(PythonText, WordCharactersArePythons) { expect_python_class("word", is_python_word); }
 
+TEST(PythonText, PrintableCharactersArePythons) { expect_python_class("printable", is_python_printable); }
+
 TEST(PythonText, LowerCaseIsPythons) {
   const auto golden = tests::golden_json("python_text.json");
   for (const auto& pair : golden.at("lower")) {

@@ -44,5 +44,13 @@ TEST(Unicode, CountsAndCutsByCodePoints) {
   EXPECT_EQ(slice_code_points(text, {3, 1}), "");
 }
 
+TEST(Unicode, FirstAndLastCharactersAreWhole) {
+  EXPECT_EQ(first_character("é中"), "é");
+  EXPECT_EQ(last_character("é中"), "中");
+  EXPECT_EQ(last_character("é"), "é");
+  EXPECT_EQ(first_character(""), "");
+  EXPECT_EQ(last_character(""), "");
+}
+
 }  // namespace
 }  // namespace mylos
