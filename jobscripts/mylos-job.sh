@@ -107,14 +107,14 @@ prepare() {
   stripe "$output"
   set -m # separate process group: Ctrl-C in a terminal reaches only this script
 }
-stop() { caught=yes first=${first:-$1}; [ -z "$run" ] || kill -USR1 "$run"; }
-
+# Further signals are ignored, because bash can lose the exit code of a run that ends as one arrives.
+stop() { caught=yes first=${first:-$1}; [ -z "$run" ] || { trap '' USR1 TERM INT; kill -USR1 "$run"; }; }
 # launch [OPTION...]: trains on all ranks, with further options of mylos train. Sets rc to the exit code: if the run has
 # saved, that of the first signal, which is 85 for USR1, 143 for TERM, 130 for INT.
 launch() {
   "${launcher[@]}" "$MYLOS" train "${settings[@]}" "$@" "${options[@]}" </dev/null &
   run=$!
-  [ -z "$first" ] || { sleep 1 && kill -USR1 "$run"; } # it arrived too early; by now the launcher can handle it
+  [ -z "$first" ] || { sleep 1 && stop "$first"; } # it arrived too early; by now the launcher can handle it
   while caught='' && wait "$run"; rc=$? && [ -n "$caught" ]; do :; done # signals interrupt wait
   run=''
   [ "$rc" != 85 ] || rc=${first:-85}

@@ -9,6 +9,7 @@ seconds by itself. A run has to save, and the script has to end with the code of
 import concurrent.futures
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,11 @@ def check_failed_save(desk, program, script):
     desk.expect_exit(job, 1, output)
 
 
+def ignores(process, number):
+    ignored = re.search(r"^SigIgn:\s*(\w+)$", pathlib.Path(f"/proc/{process}/status").read_text(), re.M)[1]
+    return int(ignored, 16) >> (number - 1) & 1
+
+
 def check_first_signal(desk, program, script):
     """After SIGUSR1 before the time limit and SIGTERM at the limit, while the run saves, the job is started again."""
     output = desk.base / f"{pathlib.Path(script).name}-first"
@@ -127,6 +133,8 @@ def check_first_signal(desk, program, script):
     job = begin(desk, program, script, output)
     job.send_signal(signal.SIGUSR1)
     wait_for(f"{script} to save", (output / "checkpoints" / "step-000007.h5").exists)
+    # A signal that bash handles while the run ends makes it lose the exit code, about once in twenty times on a busy machine.
+    expect(ignores(job.pid, signal.SIGTERM), f"{script}: does not ignore SIGTERM while the run saves")
     job.terminate()
     wait.unlink()
     goes_on = script in ("slurm/requeue.sbatch", "pbs/resubmit.pbs")
