@@ -19,7 +19,7 @@ namespace {
 int flags_of(PositionedFile::Use use) {
   switch (use) {
     case PositionedFile::Use::read:
-      return O_RDONLY;
+      return O_RDONLY | O_NONBLOCK;  // waits for nobody to write a pipe
     case PositionedFile::Use::write:
       return O_WRONLY;
     default:

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -160,6 +161,8 @@ TEST(Safetensors, FilesThatAreNotSafetensors) {
   EXPECT_THAT(error_of([&] { SafetensorsFile file(FileReader(), directory / "absent"); }),
               EndsWith("absent: No such file or directory"));
   EXPECT_THAT(error_of([&] { SafetensorsFile file(FileReader(), directory.path()); }), EndsWith("is not a file"));
+  ASSERT_EQ(::mkfifo((directory / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { SafetensorsFile file(FileReader(), directory / "pipe"); }), EndsWith("is not a file"));
   EXPECT_EQ(message_for(""), "F: 0 bytes are too few for a safetensors file; fetch it again");
   EXPECT_EQ(message_for("version https://git-lfs.github.com/spec/v1\n"),
             "F: a git-lfs pointer, not the weights; run `git lfs pull` in its directory");
