@@ -215,13 +215,19 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> range_in(std::string_view
   return first && last ? std::optional(std::pair(*first, *last)) : std::nullopt;
 }
 
-/// Returns `pattern` with the last number of each range in place of the range: "layers.5" for "layers.0-5".
-std::string end_of(const std::string& pattern) {
-  std::vector<std::string> parts = split(pattern, '.');
-  for (std::string& part : parts) {
-    if (const auto range = range_in(part)) part = std::to_string(range->second);
+/// Returns for each range of `pattern` the pattern with the range's last number in its place: "stages.3.layers.0-2" and
+/// "stages.0-3.layers.2" for "stages.0-3.layers.0-2".
+std::vector<std::string> ends_of(const std::string& pattern) {
+  const std::vector<std::string> parts = split(pattern, '.');
+  std::vector<std::string> ends;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto range = range_in(parts[i]);
+    if (!range) continue;
+    std::vector<std::string> end = parts;
+    end[i] = std::to_string(range->second);
+    ends.push_back(fmt::format("{}", fmt::join(end, ".")));
   }
-  return fmt::format("{}", fmt::join(parts, "."));
+  return ends;
 }
 
 /// "0-5" selects the numbers 0 to 5, and "layers" also means units called "layer".
@@ -274,12 +280,13 @@ MYLOS_INSTANTIATE(half)
 
 void freeze_tensors(ParameterTable& table, std::span<const std::string> patterns) {
   for (const std::string& pattern : patterns) {
-    const auto selects_any = [&](const std::string& part) {
-      return std::ranges::any_of(table.tensors(), [&](const auto& tensor) { return selects(part, table, tensor); });
+    const auto selects_none = [&](const std::string& part) {
+      return std::ranges::none_of(table.tensors(), [&](const auto& tensor) { return selects(part, table, tensor); });
     };
-    const std::string end = end_of(pattern);
-    const bool is_empty = !selects_any(pattern);
-    if (!is_empty && selects_any(end)) continue;
+    const bool is_empty = selects_none(pattern);
+    const std::vector<std::string> ends = ends_of(pattern);
+    const auto beyond = std::ranges::find_if(ends, selects_none);
+    if (!is_empty && beyond == ends.end()) continue;
     if (pattern == "head") {
       throw SettingError("freeze", pattern, "the head has no tensors of its own; it reads those of the embeddings");
     }
@@ -288,8 +295,8 @@ void freeze_tensors(ParameterTable& table, std::span<const std::string> patterns
     throw SettingError(
         "freeze", pattern,
         fmt::format("{}selects no tensor of the model; its units are {}, {} to {} and {}, and its first tensor is {}",
-                    is_empty ? "" : end + " ", unit(0), unit(1), unit(std::max<std::size_t>(last, 1) - 1), unit(last),
-                    table.tensor(0).name));
+                    is_empty ? "" : *beyond + " ", unit(0), unit(1), unit(std::max<std::size_t>(last, 1) - 1),
+                    unit(last), table.tensor(0).name));
   }
   table.freeze([&](const ParameterTensor& tensor) {
     return std::ranges::any_of(patterns, [&](const std::string& pattern) { return selects(pattern, table, tensor); });

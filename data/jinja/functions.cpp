@@ -43,7 +43,9 @@ Json cased(C c) {
     const bool begins = of_str ? small < 'a' || small > 'z' : is_between;
     if (c.name == "lower" || (c.name == "capitalize" && i > 0) || (c.name == "title" && !begins)) continue;
     if (text[i] >= 0x80) refuse("capitals of letters outside ASCII are not supported");
-    if (text[i] >= 'a' && text[i] <= 'z') text[i] -= 'a' - 'A';
+    if (text[i] < 'a' || text[i] > 'z') continue;
+    if (of_str && before >= 0x80) refuse("capitals after letters outside ASCII are not supported");
+    text[i] -= 'a' - 'A';
   }
   return encode_utf8(text);
 }

@@ -29,6 +29,14 @@ class DivergedRuns : public EvaluatedRun {
   }
 };
 
+TEST_F(DivergedRuns, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
+  write_tiny_model(model_, {.head_scale = 1e38f});
+  const ProgramRun run = train(run_, {"--steps", "5"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+}
+
 std::vector<float> word_embeddings(const fs::path& model) {
   const data::SafetensorsFile file(FileReader(), model / "model.safetensors");
   return file.read_float("bert.embeddings.word_embeddings.weight");

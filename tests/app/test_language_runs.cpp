@@ -71,6 +71,19 @@ TEST_F(LanguageRuns, TrainFromTheInitialiserWritesWhatTheInterfaceSays) {
   EXPECT_EQ(best["num_key_value_heads"], 2);
 }
 
+TEST_F(LanguageRuns, PreparedSamplesTrainAlike) {
+  const ProgramRun prepared =
+      run_mylos({"prepare", "--model", model_, "--data", train_, "--output", directory_ / "samples.h5"});
+  ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
+  EXPECT_THAT(prepared.errors, HasSubstr("40 documents, 40 samples"));
+  ASSERT_EQ(train(directory_ / "whole", {"--steps", "3"}).exit_code, 0);
+  train_ = directory_ / "samples.h5";
+  const ProgramRun run = train(run_, {"--steps", "3"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(records_of(run_, "step").back()["loss"], records_of(directory_ / "whole", "step").back()["loss"]);
+  EXPECT_THAT(train(directory_ / "other", {"--steps", "3", "--max-length", "8"}).errors, HasSubstr("max-length"));
+}
+
 /// Adds labels to documents: the second half of each is supervised, and nothing of the last.
 std::string half_supervised(const std::string& documents, std::size_t& supervised) {
   std::istringstream stream(documents);
@@ -202,6 +215,13 @@ TEST_F(LanguageRuns, BadInputIsNamed) {
   expect_error(tiny_documents(4), "--max-length 64: expected at most 32", {"--max-length", "64"}, 2);
   expect_error(tiny_documents(4), "--doc-stride belongs to --task question-answering", {"--doc-stride", "8"}, 2);
   expect_error(tiny_documents(4), "--dropout 0.1: these models have no dropout; leave it out", {"--dropout", "0.1"}, 2);
+}
+
+/// The default length is reduced to fit the model, and the recommended command contains it.
+TEST_F(LanguageRuns, ThePlannedLineFitsTheModel) {
+  const ProgramRun plan = run_mylos({"plan", "--model", model_, "--gpu", "h100", "--data", train_});
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  EXPECT_THAT(plan.output, HasSubstr("--max-length 32"));
 }
 
 }  // namespace

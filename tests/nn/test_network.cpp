@@ -336,5 +336,22 @@ TEST(FrozenTensors, PatternsThatCannotBeMeantAreErrors) {
   EXPECT_THAT(message({"*"}), HasSubstr("no tensor of the model is left to train"));
 }
 
+TEST(FrozenTensors, StagesMayHaveDifferentNumbersOfLayers) {
+  const auto freeze = [](const char* pattern) {
+    ParameterTable::Builder builder;
+    for (const char* unit : {"stages.0.layers.0", "stages.0.layers.1", "stages.1.layers.0", "head"}) {
+      builder.unit(unit).tensor(std::string(unit) + ".weight", {4}, {});
+    }
+    ParameterTable table = builder.build();
+    freeze_tensors(table, std::vector<std::string>{pattern});
+    return table.trained_units();
+  };
+  EXPECT_EQ(freeze("stages.0-1.layers.0-1"), 1u);
+  EXPECT_THAT(tests::error_of([&] { freeze("stages.0-1.layers.0-2"); }),
+              HasSubstr("stages.0-1.layers.2 selects no tensor"));
+  EXPECT_THAT(tests::error_of([&] { freeze("stages.0-2.layers.0"); }),
+              HasSubstr("stages.2.layers.0 selects no tensor"));
+}
+
 }  // namespace
 }  // namespace mylos::nn

@@ -90,6 +90,8 @@ class RocmSmi final : public GpuLibrary {
       return energy_(index, value, &unit, &time);
     });
     if (state.energy) *state.energy *= static_cast<double>(unit);
+    // The first of an MI250X's two devices reports the power of both; the counter of the second stays at 0.
+    if (state.energy == 0.0) state.energy = state.power = std::nullopt;
     return state;
   }
 
@@ -103,8 +105,10 @@ class RocmSmi final : public GpuLibrary {
 
 std::unique_ptr<const GpuLibrary> open_rocm_smi(const std::string& file) {
   if (!file.empty()) return std::make_unique<const RocmSmi>(SharedLibrary(file.c_str()));
-  const SharedLibrary of_rocm_6("librocm_smi64.so.7");
-  return std::make_unique<const RocmSmi>(of_rocm_6.obstacle().empty() ? of_rocm_6 : SharedLibrary("librocm_smi64.so"));
+  for (const char* usual : {"librocm_smi64.so.7", "librocm_smi64.so.1"}) {  // of ROCm 6 and 7, and as Nix names it
+    if (const SharedLibrary found(usual); found.obstacle().empty()) return std::make_unique<const RocmSmi>(found);
+  }
+  return std::make_unique<const RocmSmi>(SharedLibrary("librocm_smi64.so"));
 }
 
 }  // namespace mylos::train

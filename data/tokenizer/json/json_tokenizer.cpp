@@ -122,7 +122,7 @@ void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location)
     if (name.empty()) continue;
     const std::optional<TokenId> id = find(name);
     const bool may_lack = key.role == SpecialToken::padding || key.role == SpecialToken::unknown;
-    if (!id && may_lack) continue;  // texts have none, and rows are filled with any id
+    if (!id && may_lack) continue;  // rows are filled with any id, and nothing is unknown
     if (!id) JsonLocation(location, key.key).fail(fmt::format("{} has no token {}", file_, printable(name)));
     roles_[static_cast<std::size_t>(key.role)] = id;
   }
@@ -131,9 +131,17 @@ void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location)
 /// Replaces the post-processor, as the classes of transformers do that add BOS and EOS themselves.
 void JsonTokenizer::read_added_around(const Json& config, const JsonLocation& location) {
   const std::string name = tokenizer_class(config, location);
-  constexpr std::array classes = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer",
-                                  "GPTNeoXTokenizer"};
-  if (std::ranges::find(classes, name) == classes.end()) return;
+  struct Class {
+    std::string_view name;
+    const char *bos, *eos;  // unless the configuration names others
+    bool adds_bos = true;
+  };
+  constexpr std::array classes = {Class{"LlamaTokenizer", "<s>", "</s>"}, Class{"CodeLlamaTokenizer", "<s>", "</s>"},
+                                  Class{"GemmaTokenizer", "<bos>", "<eos>"},
+                                  Class{"CohereTokenizer", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"},
+                                  Class{"GPTNeoXTokenizer", "<|endoftext|>", "<|endoftext|>", false}};
+  const auto* const found = std::ranges::find(classes, name, &Class::name);
+  if (found == classes.end()) return;
   const auto added = [&](const char* option, bool is_default, const char* key, const char* absent) -> Template {
     if (!bool_or(config, option, is_default, location)) return {};
     const std::string token = token_at(config, key, location);
@@ -141,8 +149,8 @@ void JsonTokenizer::read_added_around(const Json& config, const JsonLocation& lo
     if (!id) JsonLocation(location, option).fail(fmt::format("true, but there is no such token in {}", file_));
     return {{.ids = {*id}}};
   };
-  Template single = added("add_bos_token", name != "GPTNeoXTokenizer", "bos_token", "<s>");
-  const Template end = added("add_eos_token", false, "eos_token", "</s>");
+  Template single = added("add_bos_token", found->adds_bos, "bos_token", found->bos);
+  const Template end = added("add_eos_token", false, "eos_token", found->eos);
   single.emplace_back();
   single.insert(single.end(), end.begin(), end.end());
   processor_ = {.single = std::move(single)};

@@ -52,10 +52,15 @@ void add_tokens(std::map<std::uint64_t, Json> tokens, Json& tokenizer) {
 /// Makes the tokens special that the configuration names for a purpose.
 void mark_special(const Json& config, Json& tokenizer) {
   std::set<Json> named;
-  for (const auto& item : config.items()) {
-    if (!item.key().ends_with("_token") && item.key() != "additional_special_tokens") continue;
-    const Json tokens = item.value().is_array() ? item.value() : Json::array({item.value()});
-    for (const Json& token : tokens) named.insert(token.is_object() ? token.value("content", Json()) : token);
+  const auto name = [&](const Json& token) {
+    named.insert(token.is_object() ? token.value("content", Json()) : token);
+  };
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    name(config.value(key, Json()));
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {  // a list, or an object of names
+    const Json tokens = config.value(key, Json());
+    if (tokens.is_structured()) std::ranges::for_each(tokens, name);
   }
   const auto added = tokenizer.find("added_tokens");
   if (added == tokenizer.end()) return;

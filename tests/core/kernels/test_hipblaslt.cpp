@@ -97,7 +97,7 @@ TEST_F(UnprovenHipblasLt, EndsTheRunIfAProductIsWrong) {
   state_.error = 1.0f;
   EXPECT_THAT(
       error_with(forward_),
-      MatchesRegex("hipblaslt computes wrong products on this device: elements of layer/forward \\(A B\\^T, 40 x "
+      MatchesRegex("hipblaslt failed its proof on this device: elements of layer/forward \\(A B\\^T, 40 x "
                    "72 with sums of 65 bfloat16 products\\) differ by [0-9.]+ times what is allowed; use another "
                    "version of it, or the slower `gemm kokkos-kernels`"));
   state_.error = std::nanf("");

@@ -94,6 +94,7 @@ TEST(Template, RefusesWhatIsNotSupportedWithItsLine) {
       {"{% for x in y %}{{ loop.cycle(1, 2) }}{% endfor %}", "1: the method 'cycle' is not supported"},
       {"{{ 'a'.center(3) }}", "1: the method 'center' is not supported"},
       {"{{ 'éa'.title() }}", "1: capitals of letters outside ASCII are not supported"},
+      {"{{ 'aéb'.title() }}", "1: capitals after letters outside ASCII are not supported"},
       {"{{ 1|tojson(4) }}", "1: ensure_ascii of tojson is not supported"},
       {"{{ 'é'.upper() }}", "1: capitals of letters outside ASCII are not supported"},
       {"{{ f(*x) }}", "1: expected a name"},

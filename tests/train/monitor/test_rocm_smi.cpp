@@ -41,6 +41,14 @@ TEST(RocmSmi, WhatIsNotToldIsAbsent) {
   EXPECT_FALSE(state.utilization || state.memory_utilization || state.power || state.energy);
 }
 
+TEST(RocmSmi, TheSecondDeviceOfAPackageHasNoPower) {
+  const EnvironmentVariable how("FAKE_ROCM_SMI", "second");
+  const auto smi = open_rocm_smi(MYLOS_FAKE_ROCM_SMI);
+  const GpuReading state = smi->read(smi->find(second_gcd));
+  EXPECT_TRUE(state.utilization.has_value());
+  EXPECT_FALSE(state.power || state.energy);
+}
+
 TEST(RocmSmi, ThatIsNotThereOrDoesNotStartIsOneLine) {
   EXPECT_THAT(tests::error_of([] { open_rocm_smi("libno-such-smi.so.1"); }),
               AllOf(HasSubstr("ROCm SMI cannot be loaded (libno-such-smi.so.1"), Not(HasSubstr("\n"))));

@@ -55,7 +55,8 @@ void stop_diverged(const RunSetup& run, const Divergence& divergence) {
   const bool is_half = run.config.precision == Precision::float16;
   const std::string more_range =
       is_half ? fmt::format(", or {} bfloat16 or float, for half ends at 65504", setting("precision")) : "";
-  const std::string advice = divergence.step == 0 ? "no update was made yet, so the weights are damaged; use others"
+  const std::string advice = divergence.step == 0 ? "no update was made yet: they are damaged, or too large for " +
+                                                        setting("precision", to_string(run.config.precision))
                                                   : fmt::format("use a smaller {} or a longer {}",
                                                                 setting("learning-rate"), setting("warmup"));
   throw parallel::SharedError(

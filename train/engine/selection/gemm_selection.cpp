@@ -221,7 +221,7 @@ void prove_gemm(const ExecutionSpace& space, const Gemm& gemm, const std::vector
   if (!is_untried_gemm_provider(gemm.provider())) return;
   const std::string fault = gemm_fault(space, gemm.provider(), products);
   if (fault.empty()) return;
-  fail(fmt::format("{} computes wrong products on this device: {}; use another version of it, or the slower {}",
+  fail(fmt::format("{} failed its proof on this device: {}; use another version of it, or the slower {}",
                    gemm.provider(), fault, setting("gemm", gemm_providers().front())));
 }
 

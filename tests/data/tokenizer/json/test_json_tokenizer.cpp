@@ -222,7 +222,12 @@ TEST(JsonTokenizer, LlamasClassesAddWhatTheConfigurationSays) {
   trimmed["post_processor"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
   tests::write_file(directory / "tokenizer.json", trimmed.dump());
   EXPECT_EQ(offsets_of(load(nlohmann::json::object()).tokenize(" ")), nlohmann::json({{1, 1}}));
-  EXPECT_EQ(offsets_of(load({{"tokenizer_class", "GemmaTokenizer"}}).tokenize(" ")), nlohmann::json({{0, 1}}));
+  const nlohmann::json gemma = {{"tokenizer_class", "GemmaTokenizer"}, {"bos_token", "<s>"}};
+  EXPECT_EQ(offsets_of(load(gemma).tokenize(" ")), nlohmann::json({{0, 1}}));
+  EXPECT_THAT(tests::error_of([&] {
+                load({{"tokenizer_class", "GemmaTokenizer"}});
+              }),
+              HasSubstr("add_bos_token: true, but there is no such token"));
   nlohmann::json without = small_tokenizer();
   without["added_tokens"] = nlohmann::json::array();
   tests::write_file(directory / "tokenizer.json", without.dump());

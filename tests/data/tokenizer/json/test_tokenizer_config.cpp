@@ -75,7 +75,8 @@ TEST(TokenizerConfig, MakesTheTokensSpecialThatItNames) {
   EXPECT_EQ(marked(Json::object()), "");
   EXPECT_EQ(marked({{"eos_token", "<a>"}, {"pad_token", {{"content", "<b>"}}}, {"unk_token", nullptr}}), "<a><b>");
   EXPECT_EQ(marked({{"additional_special_tokens", {"<c>", "<d>"}}, {"add_bos_token", true}}), "<c>");
-  EXPECT_EQ(marked({{"additional_special_tokens", nullptr}, {"other", "<a>"}}), "");
+  EXPECT_EQ(marked({{"additional_special_tokens", nullptr}, {"image_token", "<a>"}}), "");
+  EXPECT_EQ(marked({{"extra_special_tokens", {{"image_token", "<a>"}}}}), "<a>");
 }
 
 /// The checksum counts what changes, and nothing else.
