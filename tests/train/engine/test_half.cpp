@@ -172,8 +172,8 @@ TEST(Half, ALossThatIsNotFiniteStopsTheRunAtOnce) {
   HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
   EXPECT_THAT(error, AllOf(HasSubstr("step 1: loss nan"), Not(HasSubstr("loss scale")),
-                           HasSubstr("the run stops; no update was made yet: they are damaged, or too large for "
-                                     "or `precision` bfloat16 or float")));
+                           HasSubstr("the run stops; no update was made yet: the weights are damaged, or too large for "
+                                     "`precision half`; use `precision` bfloat16 or float")));
   EXPECT_TRUE(log.steps.empty());
 }
 

@@ -53,12 +53,14 @@ std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
 void stop_diverged(const RunSetup& run, const Divergence& divergence) {
   const std::string kept = keep_weights(run, divergence);
   const bool is_half = run.config.precision == Precision::float16;
-  const std::string more_range =
-      is_half ? fmt::format(", or {} bfloat16 or float, for half ends at 65504", setting("precision")) : "";
-  const std::string advice = divergence.step == 0 ? "no update was made yet: they are damaged, or too large for " +
-                                                        setting("precision", to_string(run.config.precision))
-                                                  : fmt::format("use a smaller {} or a longer {}",
-                                                                setting("learning-rate"), setting("warmup"));
+  const bool is_first = divergence.step == 0;
+  const std::string advice =
+      is_first ? "no update was made yet: the weights are damaged, or too large for " +
+                     setting("precision", to_string(run.config.precision))
+               : fmt::format("use a smaller {} or a longer {}", setting("learning-rate"), setting("warmup"));
+  const std::string more_range = is_half ? fmt::format("{} {} bfloat16 or float, for half ends at 65504",
+                                                       is_first ? "; use" : ", or", setting("precision"))
+                                         : "";
   throw parallel::SharedError(
       fmt::format("{}: the run stops; {}{}{}{}", divergence.what, kept, divergence.checkpoint, advice, more_range));
 }
