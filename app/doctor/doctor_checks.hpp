@@ -87,7 +87,7 @@ struct GpuFacts {
   std::string obstacle = {};       ///< why the build cannot use the GPUs; empty if it can
   std::vector<DeviceInfo> devices = {};
   std::string driver = {};  ///< version of NVIDIA's driver, if it is loaded: "535.129.03"
-  /// Of AMD's GPUs, as far as the system lists them: "gfx90a".
+  /// Architectures of the AMD GPUs that the system lists, each as "gfx90a".
   std::vector<std::string> amd_architectures = {};
   std::size_t rank_of_node = 0;  ///< selects the device of the rank
 };

@@ -98,7 +98,8 @@ SafetensorsFile::~SafetensorsFile() { close(); }
 
 int SafetensorsFile::descriptor() const {
   if (descriptor_ >= 0) return descriptor_;
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // waits for nobody to write a pipe
+  // Opening a pipe does not wait for its writer, so that it can be refused.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
   try {
     if (file_bytes_ > 0) check_copied_header();

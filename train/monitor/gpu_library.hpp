@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-/// What vendors' management libraries report about GPUs. They come with the drivers, or in ROCm, and are loaded at run
-/// time, so any build can use them. Their declarations are in the .cpp files that name them.
+/// The libraries by which vendors report what GPUs do. NVML comes with NVIDIA's driver, ROCm SMI with ROCm. Both are
+/// loaded at run time, so any build can use them. nvml.cpp and rocm_smi.cpp declare their functions.
 namespace mylos::train {
 
 class GpuLibrary {

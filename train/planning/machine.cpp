@@ -20,8 +20,7 @@ constexpr double share_beside_exchange = 0.5;
 /// Threads that a GPU multiprocessor runs concurrently, for all of these kinds.
 constexpr std::size_t of_multiprocessor = 2048;
 
-/// Fractions of the peak rates that fine-tuning reaches. These are assumptions, and outputs that use them say
-/// so.
+/// Fractions of the peak rates that fine-tuning reaches. These are assumptions, and outputs that use them say so.
 constexpr double share_of_16_bit = 0.40, share_of_float = 0.70, share_of_bandwidth = 0.80;
 
 struct Peaks {

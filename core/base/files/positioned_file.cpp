@@ -19,7 +19,7 @@ namespace {
 int flags_of(PositionedFile::Use use) {
   switch (use) {
     case PositionedFile::Use::read:
-      return O_RDONLY | O_NONBLOCK;  // waits for nobody to write a pipe
+      return O_RDONLY | O_NONBLOCK;  // opening a pipe does not wait for its writer
     case PositionedFile::Use::write:
       return O_WRONLY;
     default:
