@@ -4,7 +4,6 @@
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
-#include "core/kernels/products/gemm_providers.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -24,7 +23,7 @@ int run_of_task(std::string_view name, const Arguments& configured) {
     train::GemmConfig& gemm = arguments.run.engine.gemm;
     check_precision(arguments.run.engine.precision, gemm.tf32);
     // Timing the providers would take longer than an answer, and answers would depend on the timings.
-    if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
+    gemm.is_timed = false;
     return arguments.run;
   };
   const auto commands = arguments.task->commands();

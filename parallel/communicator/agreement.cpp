@@ -150,6 +150,14 @@ std::string bytes_on_first_rank(Communicator& ranks, const std::function<std::st
   return broadcast(ranks, result);
 }
 
+std::string first_text(Communicator& ranks, const std::string& text) {
+  const std::vector<std::string> texts = gather(ranks, text);
+  const auto first = std::ranges::find_if(texts, [](const std::string& other) { return !other.empty(); });
+  if (first == texts.end()) return {};
+  const bool all_say_so = std::ranges::count(texts, *first) == std::ssize(texts);
+  return all_say_so ? *first : fmt::format("{} (rank {})", *first, first - texts.begin());
+}
+
 void on_every_rank(Communicator& ranks, const std::function<void()>& work) {
   const std::string error = error_of(work);
   if (maximum(ranks, error.empty() ? 0 : 1) == 0) return;

@@ -61,6 +61,10 @@ std::vector<double> gather(Communicator& ranks, std::span<const double> values);
 void gather_in_pieces(Communicator& ranks, std::string_view text, const std::function<void(std::string_view)>& take,
                       std::size_t most = std::size_t{1} << 20);
 
+/// Returns the text of the lowest rank whose text is not empty, which is named after it unless all have this text;
+/// empty if there is none.
+std::string first_text(Communicator& ranks, const std::string& text);
+
 /// Replaces `data` with rank 0's, which has the same size. `what` names it in messages.
 void broadcast_in_place(Communicator& ranks, std::span<std::byte> data, const std::string& what);
 /// Returns rank 0's text.

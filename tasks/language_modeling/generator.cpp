@@ -74,16 +74,20 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
       ends_(task_.loaded().text().end_tokens),
-      gemm_(train::select_gemm(space_, run.engine.gemm, {})),
+      gemm_(choose_gemm(run.engine.gemm)),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {
-  const BatchShape prompt{.samples = 1, .rows = proven_rows, .longest = proven_rows};
-  train::prove_gemm(space_, gemm_, train::products_of_run(task_.model(), {}, prompt));
   if (!chats) return;
   chat_.emplace(run.task.model);
   const std::vector<data::TokenId> end = tokenizer_.encode(chat_->end_text());
   if (end.size() == 1) ends_.push_back(end.front());
+}
+
+GemmChoice Generator::choose_gemm(const train::GemmConfig& config) const {
+  const BatchShape prompt{.samples = 1, .rows = proven_rows, .longest = proven_rows};
+  return train::proven_gemm(*parallel::make_self_communicator(), space_, config, train::select_gemm(space_, config, {}),
+                            [&] { return train::products_of_run(task_.model(), {}, prompt); });
 }
 
 /// Returns the ids of a conversation, which the template begins and ends.

@@ -28,6 +28,7 @@ struct GemmConfig {
   std::optional<GemmChoice> recorded = {};  ///< choice of `auto` in the run that this one repeats
   bool tf32 = false;                        ///< round float operands to TF32, with the provider that supports it
   std::filesystem::path cache = {};         ///< directory of cached timings; empty = no cache
+  bool is_timed = true;                     ///< whether `auto` may time providers; otherwise the default one
 };
 
 /// The distribution of a run over ranks.

@@ -57,11 +57,26 @@ class UnprovenHipblasLt : public ::testing::Test {
   void SetUp() override { state_ = {}; }
   void TearDown() override { state_ = {}; }
 
-  static constexpr const char* right = "(nothing was thrown)";
-  static std::string error_with(const GemmProduct& product) {
-    return error_of([&] { train::prove_gemm(ExecutionSpace(), Gemm("hipblaslt"), {product}); });
+  /// Returns the provider of `product` in a run, and stores what the run says in `line`.
+  std::string chosen_for(const GemmProduct& product, const std::string& asked = train::GemmConfig::automatic,
+                         const std::string& provider = "hipblaslt") {
+    ::testing::internal::CaptureStderr();
+    std::string chosen;
+    line_ = error_of([&] {
+      chosen = train::proven_gemm(*parallel::make_self_communicator(), ExecutionSpace(), {.provider = asked},
+                                  {provider, {}}, [&] { return std::vector{product}; })
+                   .fallback;
+    });
+    const std::string printed = ::testing::internal::GetCapturedStderr();
+    if (!chosen.empty()) line_ = printed;
+    return chosen;
+  }
+  std::string fault_with(const GemmProduct& product) {
+    EXPECT_EQ(chosen_for(product), "kokkos-kernels");
+    return line_;
   }
 
+  std::string line_;
   stand_in::CublasLtState& state_ = stand_in::cublaslt_state();
   const GemmProduct forward_{Transpose::no,
                              Transpose::yes,
@@ -88,38 +103,50 @@ class UnprovenHipblasLt : public ::testing::Test {
 };
 
 TEST_F(UnprovenHipblasLt, IsUsedIfItsProductsAreRight) {
-  EXPECT_EQ(error_with(forward_), right);
-  EXPECT_EQ(error_with(gradient_), right);
+  for (const GemmProduct& product : {forward_, gradient_}) {
+    EXPECT_EQ(chosen_for(product), "hipblaslt");
+    EXPECT_EQ(line_, "");
+  }
   EXPECT_GT(state_.fused, 1u) << "the sums of a gradient are proven, too";
 }
 
-TEST_F(UnprovenHipblasLt, EndsTheRunIfAProductIsWrong) {
+TEST_F(UnprovenHipblasLt, IsLeftOutIfAProductIsWrong) {
   state_.error = 1.0f;
   EXPECT_THAT(
-      error_with(forward_),
-      MatchesRegex("hipblaslt failed its proof on this device: elements of layer/forward \\(A B\\^T, 40 x "
-                   "72 with sums of 65 bfloat16 products\\) differ by [0-9.]+ times what is allowed; use another "
-                   "version of it, or the slower `gemm kokkos-kernels`"));
+      fault_with(forward_),
+      MatchesRegex("matrix products: hipblaslt is left out, and the slower kokkos-kernels computes them: elements "
+                   "of layer/forward \\(A B\\^T, 40 x 72 with sums of 65 bfloat16 products\\) differ by "
+                   "[0-9.]+ times what is allowed\n"));
   state_.error = std::nanf("");
-  EXPECT_THAT(error_with(gradient_),
+  EXPECT_THAT(fault_with(gradient_),
               HasSubstr("(A^T B, 72 x 65 with sums of 40 bfloat16 products) differ by inf times what is allowed"));
 }
 
-TEST_F(UnprovenHipblasLt, EndsTheRunIfTheSumsOfAGradientAreWrong) {
+TEST_F(UnprovenHipblasLt, IsLeftOutIfTheSumsOfAGradientAreWrong) {
   state_.sums_error = 0.01f;
-  EXPECT_THAT(error_with(gradient_), HasSubstr("layer/weight gradient"));
-  EXPECT_EQ(error_with(forward_), right);
+  EXPECT_THAT(fault_with(gradient_), HasSubstr("layer/weight gradient"));
+  EXPECT_EQ(chosen_for(forward_), "hipblaslt");
 }
 
-TEST_F(UnprovenHipblasLt, EndsTheRunIfItFails) {
+TEST_F(UnprovenHipblasLt, IsLeftOutIfItFailsOrIsTooOld) {
   state_.plain_launch = state_.fused_launch = CUBLAS_STATUS_EXECUTION_FAILED;
-  EXPECT_THAT(error_with(forward_), HasSubstr("hipBLASLt: a product: execution failed; use another"));
+  EXPECT_THAT(fault_with(forward_), HasSubstr("computes them: hipBLASLt: a product: execution failed"));
+  state_ = {};
+  state_.hip_version = 512;
+  EXPECT_THAT(fault_with(forward_), HasSubstr("computes them: libhipblaslt.so.0 is hipBLASLt 0.5.12"));
+}
+
+TEST_F(UnprovenHipblasLt, EndsARunThatNamesIt) {
+  state_.error = 1.0f;
+  EXPECT_EQ(chosen_for(forward_, "hipblaslt"), "");
+  EXPECT_THAT(line_, MatchesRegex("`gemm hipblaslt`: elements of layer/forward .* differ by [0-9.]+ times what is "
+                                  "allowed; use another version, or the slower `gemm kokkos-kernels`"));
 }
 
 TEST_F(UnprovenHipblasLt, OtherProvidersAreNotProven) {
   state_.error = 1.0f;
   const std::size_t before = state_.plain + state_.fused;
-  train::prove_gemm(ExecutionSpace(), Gemm("kokkos-kernels"), {forward_});
+  EXPECT_EQ(chosen_for(forward_, train::GemmConfig::automatic, "kokkos-kernels"), "kokkos-kernels");
   EXPECT_EQ(state_.plain + state_.fused, before);
 }
 

@@ -61,25 +61,17 @@ MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const Trai
   });
 }
 
-GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config,
-                       const std::vector<GemmProduct>& products) {
-  if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
-    return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // not chosen by timing
-  }
-  return select_gemm(space, config.gemm, products);
-}
-
 /// Returns the providers of matrix products, chosen by the first rank and proven by each, and records their workspace
 /// and the memory that choosing them left resident in `plan`.
 Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                 MemoryPlan& plan) {
-  const std::vector<GemmProduct> products = products_of_run(task.model(), plan.largest, Workload(task).evaluation);
-  const GemmChoice chosen = parallel::on_first_rank(ranks.world, [&] { return choose_gemm(space, config, products); });
+  const auto products = [&] { return products_of_run(task.model(), plan.largest, Workload(task).evaluation); };
+  GemmConfig wanted = config.gemm;
+  wanted.is_timed = wanted.is_timed && !config.parallel.deterministic;
+  GemmChoice chosen = parallel::on_first_rank(ranks.world, [&] { return select_gemm(space, wanted, products()); });
+  chosen = proven_gemm(ranks.world, space, wanted, std::move(chosen), products);
   Gemm gemm = made_on_every_rank(ranks.world, [&] { return Gemm(chosen); });
-  parallel::on_every_rank(ranks.world, [&] {
-    prove_gemm(space, gemm, products);
-    note_products(plan, space, gemm, task);
-  });
+  parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
   return gemm;
 }
 

@@ -80,13 +80,10 @@ std::vector<AttentionKernel> agreed_candidates(parallel::Communicator& ranks,
 /// largest difference; the same on every rank.
 AttentionProof agreed_proof(parallel::Communicator& ranks, AttentionKernel kernel, const AttentionRequest& request) {
   const AttentionProof mine = request.prove(kernel);
-  const std::vector<std::string> faults = parallel::gather(ranks, mine.fault);
+  const std::string fault = parallel::first_text(ranks, mine.fault);
   const std::vector<double> shares = parallel::gather(ranks, std::span<const double>(&mine.share, 1));
-  const auto at_fault = std::ranges::find_if(faults, [](const std::string& fault) { return !fault.empty(); });
-  if (at_fault == faults.end()) return {.kernel = kernel, .share = *std::ranges::max_element(shares)};
-  const bool all_say_so = std::ranges::count(faults, *at_fault) == static_cast<std::ptrdiff_t>(faults.size());
-  const std::string where = all_say_so ? "" : fmt::format(" (rank {})", at_fault - faults.begin());
-  return {.kernel = kernel, .fault = *at_fault + where};
+  if (!fault.empty()) return {.kernel = kernel, .fault = fault};
+  return {.kernel = kernel, .share = *std::ranges::max_element(shares)};
 }
 
 /// Proves the candidates, and removes those that do not agree.

@@ -4,8 +4,10 @@
 #include "core/base/files/json.hpp"
 #include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/kernels/products/gemm_measure.hpp"
 #include "core/kernels/products/gemm_proof.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 
@@ -185,6 +187,7 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};
   GemmChoice choice{default_gemm_provider(), {}};
   if (config.recorded) choice = *config.recorded;
+  if (!config.is_timed) return choice;
   std::vector<GemmProduct> timed;
   std::ranges::copy_if(products, std::back_inserter(timed), is_timed);
   if (timed.empty()) return choice;
@@ -217,12 +220,22 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   return choice;
 }
 
-void prove_gemm(const ExecutionSpace& space, const Gemm& gemm, const std::vector<GemmProduct>& products) {
-  if (!is_untried_gemm_provider(gemm.provider())) return;
-  const std::string fault = gemm_fault(space, gemm.provider(), products);
-  if (fault.empty()) return;
-  fail(fmt::format("{} failed its proof on this device: {}; use another version of it, or the slower {}",
-                   gemm.provider(), fault, setting("gemm", gemm_providers().front())));
+GemmChoice proven_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
+                       GemmChoice choice, const std::function<std::vector<GemmProduct>()>& products) {
+  if (!is_untried_gemm_provider(choice.fallback)) return choice;
+  const std::string fault = parallel::first_text(ranks, gemm_fault(space, choice.fallback, products()));
+  if (fault.empty()) return choice;
+  const std::string portable = gemm_providers().front();
+  if (config.provider != GemmConfig::automatic) {
+    const std::string change = fmt::format("use another version, or the slower {}", setting("gemm", portable));
+    parallel::on_every_rank(ranks,
+                            [&] { throw SettingError("gemm", config.provider, fmt::format("{}; {}", fault, change)); });
+  }
+  if (ranks.rank() == 0) {
+    log_line(fmt::format("matrix products: {} is left out, and the slower {} computes them: {}", choice.fallback,
+                         portable, fault));
+  }
+  return {portable, {}};
 }
 
 }  // namespace mylos::train

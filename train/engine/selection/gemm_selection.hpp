@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/kernels/products/gemm.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/engine/selection/timing_cache.hpp"
 #include "train/engine/task.hpp"
 #include "train/engine/train_config.hpp"
@@ -8,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,16 +49,19 @@ class GemmCache {
 };
 
 /// Selects the providers for `products`. With `tf32`, the provider that rounds floats to TF32 computes everything. With
-/// `auto` and several providers, uses the choice recorded in the configuration, then the cache. Unknown products are
-/// measured for at most a second (four seconds with convolutions) and added to the cache. Device builds time only
-/// convolutions, if they have several providers for them (core/kernels/products/gemm.hpp: timed_gemm_providers). The
-/// fallback computes products that could not be measured in this time; the next start measures them. It also computes
-/// products with fewer than 8 rows or columns of weights, which are never measured. Errors: std::runtime_error if
-/// `tf32` is requested and this build has no such provider.
+/// `auto`, `is_timed` and several providers, uses the choice recorded in the configuration, then the cache. Unknown
+/// products are measured for at most a second (four seconds with convolutions) and added to the cache. Device builds
+/// time only convolutions, if they have several providers for them (core/kernels/products/gemm.hpp:
+/// timed_gemm_providers). The fallback computes products that could not be measured in this time; the next start
+/// measures them. It also computes products with fewer than 8 rows or columns of weights, which are never measured.
+/// Errors: std::runtime_error if `tf32` is requested and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
-/// Proves the products of a provider that has never run on a device (core/kernels/products/gemm_proof.hpp). Errors:
-/// std::runtime_error that names another provider, if a product is wrong.
-void prove_gemm(const ExecutionSpace& space, const Gemm& gemm, const std::vector<GemmProduct>& products);
+/// Proves `products` on every rank if the default provider of `choice` has never run on a device
+/// (core/kernels/products/gemm_proof.hpp). Returns `choice`, or the portable provider for everything if a product is
+/// wrong or the provider's library is missing; the first rank prints why. Collective, the same on every rank. Errors:
+/// SettingError if the configuration names the provider.
+GemmChoice proven_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
+                       GemmChoice choice, const std::function<std::vector<GemmProduct>()>& products);
 
 }  // namespace mylos::train
