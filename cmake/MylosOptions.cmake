@@ -88,6 +88,9 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # a unit of many files.
   mylos_own_flags(--param=ggc-min-heapsize=1048576)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  mylos_own_flags(-Wno-restrict) # GCC 12 warns of std::string's own code
+endif()
 # Messages name files relative to the root of the tree, wherever it was built.
 mylos_own_flags("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 

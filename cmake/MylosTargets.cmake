@@ -15,6 +15,11 @@ else()
   target_compile_options(mylos_optimized_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 endif()
 
+# GoogleTest's macros begin with if, and have an else.
+foreach(options mylos_test_options mylos_optimized_test_options)
+  target_compile_options(${options} INTERFACE -Wno-dangling-else)
+endforeach()
+
 # mylos_precompile(<target> <options>): lets a test program with these options, mylos_test_options or
 # mylos_optimized_test_options, use the headers that tests/support precompiles. Only in unity builds, which are for short
 # compile times. Not for GPUs, as nvcc has no precompiled headers, nor with ccache, which does not cache units that use them.

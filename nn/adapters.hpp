@@ -19,7 +19,7 @@ struct Adapter {
 
 /// The adapters of a model.
 struct Adapters {
-  std::vector<Adapter> layers;
+  std::vector<Adapter> layers = {};
   float dropout = 0.0f;                   ///< probability for elements of x in training, in [0, 1)
   std::vector<std::string> trained = {};  ///< modules whose tensors, at any depth, are trained whole: "qa_outputs"
 

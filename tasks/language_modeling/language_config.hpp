@@ -19,16 +19,16 @@ struct GenerationConfig {
 };
 
 struct LanguageConfig {
-  std::size_t max_length = 512;                       ///< tokens per sample
-  std::optional<data::LongDocuments> long_documents;  ///< nullopt: split; truncate if a part is supervised
-  std::optional<data::LossOn> loss_on;  ///< nullopt: assistant in messages, completion after a prompt, else all
-  std::string text_field;               ///< field in JSON lines, e.g. "text"; empty = determined from the file
-  bool no_bos = false;                  ///< no BOS before a document
-  bool no_eos = false;                  ///< no EOS after a document
-  bool strict = false;                  ///< an empty document is an error
-  std::string chat_time;                ///< time in conversations, "2026-11-30 21:25:29"; empty = the present
-  std::filesystem::path order;          ///< JSON lines, a list of document numbers per step; empty = shuffled
-  GenerationConfig generation;
+  std::size_t max_length = 512;                            ///< tokens per sample
+  std::optional<data::LongDocuments> long_documents = {};  ///< nullopt: split; truncate if a part is supervised
+  std::optional<data::LossOn> loss_on = {};  ///< nullopt: assistant in messages, completion after a prompt, else all
+  std::string text_field = {};               ///< field in JSON lines, e.g. "text"; empty = determined from the file
+  bool no_bos = false;                       ///< no BOS before a document
+  bool no_eos = false;                       ///< no EOS after a document
+  bool strict = false;                       ///< an empty document is an error
+  std::string chat_time = {};                ///< time in conversations, "2026-11-30 21:25:29"; empty = the present
+  std::filesystem::path order = {};          ///< JSON lines, a list of document numbers per step; empty = shuffled
+  GenerationConfig generation = {};
 };
 
 /// Returns the settings of a language modelling run.

@@ -57,7 +57,7 @@ struct EvaluationReport {
 
 struct CheckpointReport {
   std::size_t step = 0;  ///< number of completed steps
-  std::filesystem::path file;
+  std::filesystem::path file = {};
   std::size_t bytes = 0;     ///< size of its arrays
   double seconds = 0.0;      ///< seconds until it was on disk
   std::string error = {};    ///< reason of a failed write, if the run continues without it

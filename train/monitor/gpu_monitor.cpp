@@ -33,7 +33,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::duration<double> usual_interval(5.0), longest_interval(60.0);
 constexpr std::size_t nodes_without_wait = 16;
 
-/// A GPU of this node, and its energy since the start of the run.
+}  // namespace
+
+/// A GPU of this node, and its energy since the start of the run. In no anonymous namespace because GpuMonitor::Work,
+/// which is declared in a header, has a vector of them.
 class GpuMeter {
  public:
   GpuMeter(const GpuLibrary& library, GpuLibrary::Device device, std::size_t index)
@@ -73,6 +76,8 @@ class GpuMeter {
   Clock::time_point last_time_;
   double joules_ = 0.0;
 };
+
+namespace {
 
 /// Returns the GPUs that `rank` writes for: all that it sees on its node, unless a lower rank of the node writes for
 /// them. If ranks of a node see different GPUs, each set goes to one rank as a whole, so no communication is needed.

@@ -15,7 +15,7 @@ namespace mylos::train {
 
 /// One GPU, or the threads of one rank on CPUs.
 struct Machine {
-  std::string name;                       ///< "a100-40"
+  std::string name = {};                  ///< "a100-40"
   std::vector<std::string> aliases = {};  ///< names used in published tables: "a100_40gb"
   std::size_t memory = 0;                 ///< bytes of memory
   std::size_t reserved = 0;               ///< bytes that a run cannot use: context, libraries, kernel code

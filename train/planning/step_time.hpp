@@ -14,7 +14,7 @@ namespace mylos::train {
 struct Links {
   double local = 1e9;       ///< bytes per second of a rank's collectives within a node
   std::size_t of_node = 1;  ///< ranks per node
-  Network network;
+  Network network = {};
   /// Collectives first exchange within nodes, then between them, as over MPI (see exchanges.hpp). Otherwise they are
   /// NCCL's rings over all ranks.
   bool by_node = false;

@@ -32,7 +32,7 @@ struct RealRange {
 /// A name in a list, and its names in other programs.
 struct Choice {
   std::string name;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
 };
 
 /// Splits `text` at the separators: "a,b" gives two parts, "" one empty part.

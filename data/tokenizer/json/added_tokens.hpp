@@ -37,7 +37,7 @@ class AddedTokens {
  private:
   struct Token {
     std::string content;
-    std::string sought;  // in a text
+    std::string sought = {};  // in a text
     TokenId id = -1;
     bool is_special = false;
     bool is_single_word = false;

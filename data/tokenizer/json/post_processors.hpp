@@ -28,9 +28,9 @@ struct OffsetTrim {
 
 /// The post-processor of a tokenizer.json.
 struct PostProcessor {
-  std::vector<OffsetTrim> trims;
-  std::optional<Template> single;  ///< how one text is read; without, by itself
-  std::optional<Template> pair;    ///< how two texts are read
+  std::vector<OffsetTrim> trims = {};
+  std::optional<Template> single;     ///< how one text is read; without, by itself
+  std::optional<Template> pair = {};  ///< how two texts are read
 };
 
 /// Reads `post_processor`; null is one that does nothing. Throws at `location` if its type is not supported.

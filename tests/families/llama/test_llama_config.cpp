@@ -209,10 +209,6 @@ LlamaShape member_with(const char* type, const Json& keys = Json::object()) {
   return parse_llama(json);
 }
 
-std::string member_message(const char* type, const Json& keys) {
-  return error_of([&] { member_with(type, keys); });
-}
-
 std::vector<bool> biases_of(const LlamaShape& shape) { return {shape.qkv_bias, shape.output_bias, shape.mlp_bias}; }
 
 TEST(LlamaMembers, BiasesAreThoseOfTheMember) {

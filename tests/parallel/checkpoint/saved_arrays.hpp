@@ -35,7 +35,8 @@ inline ParameterTable adapted_table() {
   ParameterTable table = saved_table();
   std::vector<ParameterTensor> adapters;
   for (const std::size_t unit : {0, 1}) {
-    ParameterTensor adapter{.name = unit == 0 ? "embeddings.lora_A" : "layer.lora_A"};
+    ParameterTensor adapter;
+    adapter.name = unit == 0 ? "embeddings.lora_A" : "layer.lora_A";
     adapter.shape = {unit == 0 ? std::size_t{300} : std::size_t{1}, 7};
     adapter.size = adapter.shape[0] * adapter.shape[1];
     adapter.unit = unit;

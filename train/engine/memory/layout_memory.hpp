@@ -30,8 +30,8 @@ struct MemoryPlan {
   MicroBatchLimit limit;        ///< limit of a micro-batch
   std::size_t asked = 0;        ///< samples per micro-batch originally requested, before halving to fit
   BatchShape largest;           ///< largest micro-batch over all ranks
-  RankLayout layout;
-  parallel::StrategySettings strategy;
+  RankLayout layout = {};
+  parallel::StrategySettings strategy = {};
 
   /// Returns the bytes that training allocates.
   std::size_t total() const {

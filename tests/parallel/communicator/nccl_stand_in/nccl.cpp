@@ -80,7 +80,7 @@ bool operation_fault(std::string_view kind) { return fault_in_operation(operatio
 struct ncclComm {
   std::shared_ptr<State> state;  ///< null after its end
   bool finalizing = false;
-  Clock::time_point may_end_at;  ///< earliest end of finalizing
+  Clock::time_point may_end_at = {};  ///< earliest end of finalizing
 };
 
 namespace {
