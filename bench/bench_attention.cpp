@@ -213,10 +213,10 @@ std::vector<Shape> shapes_of(const Options& options) {
   return shapes;
 }
 
-/// Returns the named kernels, or all that can be run for this precision, head size and dropout on a device of compute
-/// capability `capability`; 0 if it is not known yet. Errors: UsageError.
+/// Returns the named kernels, or all that can be run for this precision, head size and dropout on `device`, which is
+/// none if it is not known yet. Errors: UsageError.
 std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size,
-                                        float dropout, int capability) {
+                                        float dropout, const GpuArchitecture& device) {
   std::vector<std::string> names;
   for (const AttentionKernel kernel : attention_kernels) names.emplace_back(to_string(kernel));
   const std::vector<std::string> named = options.names("kernel", names);
@@ -225,7 +225,7 @@ std::vector<AttentionKernel> kernels_of(const Options& options, Precision precis
     if (std::ranges::find(named, to_string(kernel)) == named.end()) continue;
     const bool lacks_dropout = dropout > 0.0f && !has_dropout(kernel);
     const std::string obstacle =
-        lacks_dropout ? "it has no dropout" : attention_obstacle(kernel, precision, head_size, capability);
+        lacks_dropout ? "it has no dropout" : attention_obstacle(kernel, precision, head_size, device);
     if (obstacle.empty()) kernels.push_back(kernel);
     if (obstacle.empty() || !options.has("kernel")) continue;
     throw UsageError(fmt::format("--kernel {}: {}; {}", to_string(kernel), obstacle,
@@ -234,11 +234,11 @@ std::vector<AttentionKernel> kernels_of(const Options& options, Precision precis
   return kernels;
 }
 
-std::vector<Case> cases_of(const Options& options, const Shape& shape, int capability = 0) {
+std::vector<Case> cases_of(const Options& options, const Shape& shape, const GpuArchitecture& device = {}) {
   std::vector<Case> cases;
   for (const float dropout : options.probabilities("dropout", {0.0f, 0.1f})) {
     for (const Precision precision : options.precisions({Precision::float32, Precision::bfloat16})) {
-      for (const AttentionKernel kernel : kernels_of(options, precision, shape.head_size, dropout, capability)) {
+      for (const AttentionKernel kernel : kernels_of(options, precision, shape.head_size, dropout, device)) {
         cases.push_back({kernel, precision, dropout});
       }
     }
@@ -254,11 +254,10 @@ void run(int argc, char** argv) {
   const std::size_t repeats = options.count("repeats", 11);
   for (const Shape& shape : measured) cases_of(options, shape);  // report unsupported shapes before timing
   const app::ComputeScope compute;
-  const std::optional<DeviceInfo> device = device_in_use();
   if (!options.json()) app::print_bench_context();
   OrderedJson rows = OrderedJson::array();
   for (const Shape& shape : measured) {
-    for (const Case& one : cases_of(options, shape, device ? device->capability : 0)) {
+    for (const Case& one : cases_of(options, shape, architecture_in_use())) {
       app::check_precision(one.precision, false);
       rows.push_back(with_type(one.precision, [&]<class T>(T) { return measure<T>(shape, one, repeats); }));
       if (!options.json()) print_row(rows.back());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/base/gpu_architecture.hpp"
+
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
@@ -71,12 +73,11 @@ Matrix<T> as_matrix(const Vector<T>& data, std::size_t rows, std::size_t columns
 
 /// A device visible to this process.
 struct DeviceInfo {
-  std::string name;               ///< "NVIDIA A100-SXM4-80GB"
-  std::string id;                 ///< identical in every process that sees the device
-  int capability = 0;             ///< 80 for compute capability 8.0; 0 for a GPU of AMD
-  std::size_t memory = 0;         ///< bytes
-  std::size_t index = 0;          ///< index among the devices visible to this process
-  std::string architecture = {};  ///< "gfx90a" of a GPU of AMD
+  std::string name;  ///< "NVIDIA A100-SXM4-80GB"
+  std::string id;    ///< identical in every process that sees the device
+  GpuArchitecture architecture = {};
+  std::size_t memory = 0;  ///< bytes
+  std::size_t index = 0;   ///< index among the devices visible to this process
 };
 
 /// Returns the devices that this build can run kernels on, ordered by index; empty in a host build. Errors:
@@ -86,6 +87,8 @@ std::vector<DeviceInfo> usable_devices();
 
 /// Returns the device that kernels run on; nullopt in a host build. Kokkos must be initialized.
 std::optional<DeviceInfo> device_in_use();
+/// Returns its architecture.
+GpuArchitecture architecture_in_use();
 
 /// Checks that kernels find their arguments where the host writes them: the compilers of a device build lay out views
 /// twice, and not all versions agree. No-op in a host build. Kokkos must be initialized. Errors: std::runtime_error.

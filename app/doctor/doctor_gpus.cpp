@@ -106,7 +106,7 @@ Findings gpu_findings(const GpuFacts& facts) {
   const std::string driver = facts.driver.empty() ? "" : fmt::format(", driver {}", facts.driver);
   return {{Level::ok, "GPU",
            fmt::format("{} of {}: {}, {}, {}{}", device.index, facts.devices.size(), device.name,
-                       architecture_text(device), bytes_text(device.memory), driver)}};
+                       to_string(device.architecture), bytes_text(device.memory), driver)}};
 }
 
 std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) {

@@ -132,7 +132,7 @@ std::size_t planned_threads(const Arguments& arguments) {
 tasks::PlannedRun planned_run(const Arguments& arguments) {
   tasks::RunConfig run = arguments.run;
   const train::Machine* const kind = train::find_gpu_kind(arguments.plan->gpu);
-  run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
+  if (kind != nullptr) run.task.planned_device = kind->architecture;
   check_task(FileReader(), arguments, arguments.model);
   tasks::PlannedRun planned = arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
   planned.network->freeze(run.engine.freeze);
@@ -162,7 +162,7 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
                   .of_node = of_node,
                   .on_host = host,
                   .threads = target.machine.threads,
-                  .capability = target.machine.capability};
+                  .architecture = target.machine.architecture};
   const train::ParallelConfig& parallel = arguments.run.engine.parallel;
   if (!host) {
     const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;

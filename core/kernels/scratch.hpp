@@ -12,7 +12,7 @@ namespace mylos {
 struct TeamProcessor {
   std::size_t threads = 0;      ///< number that run concurrently
   bool on_host = runs_on_host;  ///< each team is one thread, and fast memory is ordinary memory
-  int capability = 0;           ///< of a GPU: 90 is 9.0; 0 is unknown
+  GpuArchitecture architecture = {};
 };
 
 /// Reserves `bytes` of kernel scratch on `space` for later launches. On a device, it reserves at least one byte,

@@ -23,11 +23,6 @@ void check_chosen(AttentionKernel kernel, const AttentionUse& use, const std::st
   }
 }
 
-int capability_in_use() {
-  const std::optional<DeviceInfo> device = device_in_use();
-  return device ? device->capability : 0;
-}
-
 }  // namespace
 
 AttentionUse attention_use(const AttentionShape& shape, const train::TrainConfig& engine, double dropout) {
@@ -38,10 +33,10 @@ AttentionUse attention_use(const AttentionShape& shape, const train::TrainConfig
 }
 
 AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use) {
-  if (!configured.attention) return attention_candidates(use, capability_in_use()).front();
+  if (!configured.attention) return attention_candidates(use, architecture_in_use()).front();
   if (*configured.attention != AttentionKernel::portable) {
     check_chosen(*configured.attention, use,
-                 attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability_in_use()));
+                 attention_obstacle(*configured.attention, use.precision, use.shape.head_size, architecture_in_use()));
   }
   return *configured.attention;
 }
@@ -52,7 +47,7 @@ std::optional<train::AttentionRequest> attention_request(const RunConfig& run, c
   const bool trains = !run.task.train.empty();
   return train::AttentionRequest{
       .candidates =
-          run.task.attention ? std::vector{*run.task.attention} : attention_candidates(*use, capability_in_use()),
+          run.task.attention ? std::vector{*run.task.attention} : attention_candidates(*use, architecture_in_use()),
       .asked = run.task.attention.has_value(),
       .prove = [use = *use](AttentionKernel kernel) { return prove_attention(ExecutionSpace(), kernel, use); },
       .recorded = run.task.recorded_attention,
@@ -86,14 +81,14 @@ train::AttentionSelection choose_attention(parallel::Communicator& ranks, const 
 }
 
 AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use) {
-  const int capability = configured.planned_capability;
+  const GpuArchitecture& device = configured.planned_device;
   if (configured.attention) {
     check_chosen(*configured.attention, use,
-                 planned_attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability));
+                 planned_attention_obstacle(*configured.attention, use.precision, use.shape.head_size, device));
     return *configured.attention;
   }
   // Kernels with more memory come later.
-  return fast_attention(planned_attention_candidates(use, capability)).back();
+  return fast_attention(planned_attention_candidates(use, device)).back();
 }
 
 }  // namespace mylos::tasks

@@ -32,7 +32,7 @@ std::optional<train::AttentionRequest> attention_request(const RunConfig& run, c
 /// portable one.
 std::string attention_line(const train::AttentionSelection& selection);
 
-/// Returns the kernel to plan with on the planned GPU (TaskConfig::planned_capability): the one of --attention,
+/// Returns the kernel to plan with on the planned GPU (TaskConfig::planned_device): the one of --attention,
 /// otherwise, among the candidates of a run there, the one that needs the most memory, because their times are not
 /// known. Errors: std::runtime_error if no build can run the requested kernel there, or it has no dropout.
 AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/gpu_architecture.hpp"
 #include "core/base/options/option.hpp"
 #include "core/kernels/attention/attention_kernel.hpp"
 #include "train/engine/train_config.hpp"
@@ -43,7 +44,7 @@ struct TaskConfig {
   std::optional<AttentionKernel> recorded_attention;  ///< the kernel in the run that this one repeats
   std::string recorded_chat_time;                     ///< that run's time in conversations; empty = none
   std::filesystem::path attention_cache;              ///< directory of cached timings; empty = no cache
-  int planned_capability = 0;                         ///< of the GPU that a plan is for: 90 is 9.0; 0 = none
+  GpuArchitecture planned_device = {};                ///< that a plan is for
   std::optional<Precision> export_precision;  ///< type of weights in best/ and last/; nullopt = export_precision()
   AdapterSettings adapters;
   bool do_train = false;  ///< switch of transformers' scripts; with do_eval,

@@ -29,7 +29,7 @@ struct Peaks {
 
 /// Properties that all kinds of GPUs of one architecture share.
 struct Architecture {
-  int capability;
+  GpuArchitecture gpu;
   std::size_t multiprocessors;
   std::size_t connections;  ///< MiB
   std::size_t of_node = 4;
@@ -50,7 +50,7 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .connections = architecture.connections << 20,
           .of_node = architecture.of_node,
           .threads = architecture.multiprocessors * of_multiprocessor,
-          .capability = architecture.capability,
+          .architecture = architecture.gpu,
           .contention = share_beside_exchange,
           .is_compared = is_compared,
           .from_memory = architecture.from_memory};
@@ -74,10 +74,12 @@ std::span<const Machine> gpu_kinds() {
   // Rings and trees connect to both neighbours, in both directions: 24 MiB a channel (docs/plan.md). Volta: 12
   // channels, by formula. Ampere: as reported for 4 A100 (github.com/NVIDIA/nccl/issues/964). Hopper: for 8 H100 (issue
   // 1685), perhaps with a part of CUDA's context.
-  constexpr Architecture volta{70, 80, 288}, ampere{80, 108, 688}, hopper{90, 132, 1088}, blackwell{100, 148, 1088};
+  constexpr Architecture volta{nvidia_gpu(70), 80, 288}, ampere{nvidia_gpu(80), 108, 688},
+      hopper{nvidia_gpu(90), 132, 1088}, blackwell{nvidia_gpu(100), 148, 1088};
   // RCCL's connections are not known: as many as Hopper's. An MI250X counts as the two GPUs that ranks see, whose rings
   // pass over two links of 50 GB/s; the others have 64 GB/s for each link to another GPU, two links between MI300A.
-  constexpr Architecture gcd{0, 110, 1088, 8, true}, mi300a{0, 228, 1088, 4, true}, mi300x{0, 304, 1088, 8, true};
+  constexpr Architecture gcd{amd_gpu(0x90a), 110, 1088, 8, true}, mi300a{amd_gpu(0x942), 228, 1088, 4, true},
+      mi300x{amd_gpu(0x942), 304, 1088, 8, true};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),

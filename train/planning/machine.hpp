@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/gpu_architecture.hpp"
 #include "core/base/precision.hpp"
 
 #include <array>
@@ -27,7 +28,7 @@ struct Machine {
   std::size_t connections = 0;  ///< bytes of NCCL's connections for the collectives of one group; as others report
   std::size_t of_node = 4;      ///< typical number per node
   std::size_t threads = 0;      ///< concurrent threads: 2,048 per GPU multiprocessor
-  int capability = 0;           ///< compute capability: 90 is 9.0; 0 on CPUs and GPUs of AMD
+  GpuArchitecture architecture = {};
   /// Fraction of compute throughput lost while a collective runs: NCCL's kernels occupy multiprocessors and bandwidth.
   double contention = 0.0;
   bool is_compared = true;   ///< plans for this kind were compared with a published or measured run

@@ -163,12 +163,12 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
     other.machine = kind;
     const std::size_t available = room_of(other, *config.parallel.strategy);
     const bool is_larger = available > room_of(target, *config.parallel.strategy);
-    const bool is_of_vendor = (kind.capability > 0) == (target.machine.capability > 0);
+    const bool is_of_vendor = kind.architecture.vendor == target.machine.architecture.vendor;
     if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger || !is_of_vendor) continue;
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;
-      ranks.capability = kind.capability;
+      ranks.architecture = kind.architecture;
       plan_memory(workload, config, steps, available, ranks);
       return kind.name;
     } catch (const std::runtime_error&) {

@@ -16,7 +16,7 @@ std::string cudnn_precision_obstacle(Precision precision) {
 
 std::string build_obstacle(AttentionKernel kernel, Precision precision) {
   if (kernel == AttentionKernel::tensor_cores) {
-    return attention::tensor_core_obstacle(attention::tensor_core_capability, precision);
+    return attention::tensor_core_obstacle(attention::tensor_core_architecture, precision);
   }
   if (!attention::has_cudnn_attention) {
     return "this build has no attention by cuDNN; it needs a build for GPUs with MYLOS_ENABLE_CUDNN";
@@ -47,40 +47,42 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
   return attention::cudnn_attention_obstacle();
 }
 
-std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability) {
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
+                               const GpuArchitecture& device) {
   std::string obstacle = attention_obstacle(kernel, precision, head_size);
   if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
-  return attention::cudnn_attention_obstacle(capability);
+  return attention::cudnn_attention_obstacle(device);
 }
 
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
-                                       int capability) {
+                                       const GpuArchitecture& device) {
   if (kernel == AttentionKernel::portable) return {};
-  if (capability == 0) return "it needs a GPU";
+  if (!device.is_nvidia()) return "it needs a GPU";
   std::string obstacle = kernel == AttentionKernel::cudnn ? cudnn_precision_obstacle(precision)
-                                                          : attention::tensor_core_obstacle(capability, precision);
+                                                          : attention::tensor_core_obstacle(device, precision);
   if (obstacle.empty()) obstacle = head_size_obstacle(kernel, head_size);
   if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
-  return attention::cudnn_device_obstacle(capability);
+  return attention::cudnn_device_obstacle(device);
 }
 
 }  // namespace mylos
 
 namespace mylos::attention {
 
-std::string cudnn_device_obstacle(int capability) {
-  if (capability >= 80) return {};
+std::string cudnn_device_obstacle(const GpuArchitecture& device) {
+  if (device.is_nvidia(80)) return {};
   return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has {}.{}",
-                     capability / 10, capability % 10);
+                     device.number / 10, device.number % 10);
 }
 
-std::string tensor_core_obstacle(int capability, Precision precision) {
-  if (capability == 0) {
+std::string tensor_core_obstacle(const GpuArchitecture& architecture, Precision precision) {
+  if (!architecture.is_gpu()) {
     return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later";
   }
-  if (precision == Precision::float16 || (precision == Precision::bfloat16 && capability >= 80)) return {};
+  if (architecture.multiplies(precision)) return {};
+  const bool takes_both = architecture.multiplies(Precision::bfloat16);
   return fmt::format("tensor cores {}, not {}",
-                     capability >= 80 ? "take bfloat16 and half" : "of compute capability 7.0 take half",
+                     takes_both ? "take bfloat16 and half" : "of compute capability 7.0 take half",
                      to_string(precision));
 }
 

@@ -23,11 +23,12 @@ struct BatchShape;
 std::string attention_obstacle(AttentionKernel kernel, Precision precision);
 /// The same with this head size on this machine: a library is loaded to find out.
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
-/// The same on a device of compute capability `capability` (90 is 9.0; 0 on a host).
-std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability);
+/// The same on a device of this architecture.
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
+                               const GpuArchitecture& device);
 /// The same in any build, with every library: for plans, which need no device.
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
-                                       int capability);
+                                       const GpuArchitecture& device);
 
 /// More than any sequence has rows, and small enough that adding the number of a row does not overflow.
 inline constexpr int no_window = 1 << 30;

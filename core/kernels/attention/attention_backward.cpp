@@ -423,7 +423,7 @@ std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t 
     return attention::kept_pairs_bytes(shape.heads, dropped_rows, longest);
   }
   if (shape.kernel == AttentionKernel::cudnn) {
-    return attention::cudnn_backward_scratch(shape, samples, longest, processor.capability);
+    return attention::cudnn_backward_scratch(shape, samples, longest, processor.architecture);
   }
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
   const std::size_t league = samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles);

@@ -26,18 +26,19 @@ std::vector<AttentionKernel> candidates_of(const AttentionUse& use,
 
 }  // namespace
 
-std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, int capability) {
+std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, const GpuArchitecture& device) {
   return candidates_of(use, [&](AttentionKernel kernel) {
     // A build for 7.0 runs on later GPUs, which only emulate its instructions.
-    const bool has_instructions_of_device = attention::tensor_core_capability == (capability < 80 ? 70 : 80);
+    const bool has_instructions_of_device =
+        attention::tensor_core_architecture == nvidia_gpu(device.is_nvidia(80) ? 80 : 70);
     if (kernel == AttentionKernel::tensor_cores && !has_instructions_of_device) return false;
-    return attention_obstacle(kernel, use.precision, use.shape.head_size, capability).empty();
+    return attention_obstacle(kernel, use.precision, use.shape.head_size, device).empty();
   });
 }
 
-std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, int capability) {
+std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, const GpuArchitecture& device) {
   return candidates_of(use, [&](AttentionKernel kernel) {
-    return planned_attention_obstacle(kernel, use.precision, use.shape.head_size, capability).empty();
+    return planned_attention_obstacle(kernel, use.precision, use.shape.head_size, device).empty();
   });
 }
 

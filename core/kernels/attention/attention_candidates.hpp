@@ -15,13 +15,13 @@ struct AttentionUse {
   bool deterministic = false;  ///< the run needs the same bits each time
 };
 
-/// Returns the kernels that can be used on a device of compute capability `capability` (0 on a host): those that this
-/// build and machine can run, and that meet the requirements. A run proves them on its device before it uses them
+/// Returns the kernels that can be used on `device`: those that this build and machine can run, and that meet the
+/// requirements. A run proves them on its device before it uses them
 /// (attention_proof.hpp). The portable kernel is always the last; before it come those of GPUs, first the one that
 /// gives the same bits in each run.
-std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, int capability);
+std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, const GpuArchitecture& device);
 /// The same in a build for that device, with every library.
-std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, int capability);
+std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, const GpuArchitecture& device);
 
 /// Returns `candidates` without the portable kernel if there are others: on a GPU it is 60 to 100 times as slow, so
 /// that it need not be timed.

@@ -14,7 +14,7 @@ constexpr const char* missing = "attention: this build has no attention by cuDNN
 }  // namespace
 
 std::string cudnn_attention_obstacle() { return missing; }
-std::string cudnn_attention_obstacle(int) { return missing; }
+std::string cudnn_attention_obstacle(const GpuArchitecture&) { return missing; }
 
 void prepare_cudnn(const ExecutionSpace&, const AttentionShape&, Precision, std::size_t, std::size_t, bool) {
   fail(missing);

@@ -16,12 +16,12 @@ extern const bool has_cudnn_attention;
 /// Returns the reason why cuDNN cannot be used on this machine, in one line that says what to change; empty if it can.
 /// Loads the library at the first call.
 std::string cudnn_attention_obstacle();
-/// The same on a device of compute capability `capability`, for which it may be too old.
-std::string cudnn_attention_obstacle(int capability);
+/// The same on a device of this architecture, for which it may be too old.
+std::string cudnn_attention_obstacle(const GpuArchitecture& device);
 
-/// Returns the reason why no version of cuDNN can be used on a device of compute capability `capability`; empty if one
-/// can. In every build.
-std::string cudnn_device_obstacle(int capability);
+/// Returns the reason why no version of cuDNN can be used on a device of this architecture; empty if one can. In every
+/// build.
+std::string cudnn_device_obstacle(const GpuArchitecture& device);
 
 /// Makes the graphs of the passes over batches of `samples` sequences of up to `longest` rows.
 void prepare_cudnn(const ExecutionSpace& space, const AttentionShape& shape, Precision precision, std::size_t samples,

@@ -48,10 +48,10 @@ std::size_t cudnn_forward_scratch(const AttentionShape& shape, std::size_t sampl
 }
 
 std::size_t cudnn_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                   int capability) {
+                                   const GpuArchitecture& device) {
   if (samples == 0 || longest == 0) return 0;
   const std::size_t rows = padded_rows(shape, cudnn_bounds(samples, longest));
-  const std::size_t gradients = capability / 10 == 8 || capability == 0 ? 2 : 1;
+  const std::size_t gradients = device.number / 10 == 8 || !device.is_gpu() ? 2 : 1;
   const std::size_t queries = rows * (1 + gradients * shape.head_size) * sizeof(float);  // sums of dout * out; dquery
   const std::size_t keys = shape.key_value_heads == shape.heads ? 0 : 2 * rows * shape.head_size * sizeof(bfloat16);
   return cudnn_forward_scratch(shape, samples, longest) + queries + keys;

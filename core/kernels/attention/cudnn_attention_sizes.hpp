@@ -41,6 +41,6 @@ CudnnScratch cudnn_scratch(const CudnnBounds& bounds, std::size_t heads, bool ha
 /// values for each query head. A `capability` of 0 is unknown and takes the most.
 std::size_t cudnn_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest);
 std::size_t cudnn_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                   int capability);
+                                   const GpuArchitecture& device);
 
 }  // namespace mylos::attention

@@ -5,7 +5,7 @@
 /// Stubs for builds without tensor cores.
 namespace mylos::attention {
 
-const int tensor_core_capability = 0;
+const GpuArchitecture tensor_core_architecture = {};
 
 namespace {
 

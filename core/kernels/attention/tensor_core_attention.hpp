@@ -8,13 +8,13 @@
 /// 32, 64 and 128 elements, and 16-byte aligned arrays.
 namespace mylos::attention {
 
-/// The compute capability whose instructions the passes of this build use: 80 (8.0) for bfloat16 and half, 70 for half.
-/// 0 if the build has no such passes. The functions below fail for other types.
-extern const int tensor_core_capability;
+/// The architecture whose instructions the passes of this build use: NVIDIA's 8.0 for bfloat16 and half, 7.0 for half;
+/// none if the build has no such passes. The functions below fail for other types.
+extern const GpuArchitecture tensor_core_architecture;
 
-/// Returns the reason why passes with the instructions of compute capability `capability` (0: no passes) cannot run
-/// with this element type; empty if they can.
-std::string tensor_core_obstacle(int capability, Precision precision);
+/// Returns the reason why passes with the instructions of `architecture` (none: no passes) cannot run with this element
+/// type; empty if they can.
+std::string tensor_core_obstacle(const GpuArchitecture& architecture, Precision precision);
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

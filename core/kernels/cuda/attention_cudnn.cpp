@@ -266,14 +266,14 @@ std::string cudnn_attention_obstacle() {
   return cudnn::library().number < first_version ? too_old(first_version, "") : "";
 }
 
-std::string cudnn_attention_obstacle(int capability) {
+std::string cudnn_attention_obstacle(const GpuArchitecture& device) {
   if (std::string obstacle = cudnn_attention_obstacle(); !obstacle.empty()) return obstacle;
-  if (capability > 0) {
-    if (std::string obstacle = cudnn_device_obstacle(capability); !obstacle.empty()) return obstacle;
+  if (device.is_gpu()) {
+    if (std::string obstacle = cudnn_device_obstacle(device); !obstacle.empty()) return obstacle;
   }
-  const bool is_on_8 = capability / 10 == 8;
+  const bool is_on_8 = device.number / 10 == 8;
   if (!is_on_8 || cudnn::library().number >= first_version_on_8) return {};
-  return too_old(first_version_on_8, fmt::format(" on GPUs of compute capability 8.{}", capability % 10));
+  return too_old(first_version_on_8, fmt::format(" on GPUs of compute capability 8.{}", device.number % 10));
 }
 
 void prepare_cudnn(const ExecutionSpace& space, const AttentionShape& shape, Precision precision, std::size_t samples,

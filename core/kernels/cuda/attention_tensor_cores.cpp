@@ -6,7 +6,7 @@ namespace mylos::attention {
 
 using matrix::AmpereBlock;
 
-const int tensor_core_capability = 80;
+const GpuArchitecture tensor_core_architecture = nvidia_gpu(80);
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

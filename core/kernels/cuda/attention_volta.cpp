@@ -6,7 +6,7 @@ namespace mylos::attention {
 
 using matrix::VoltaBlock;
 
-const int tensor_core_capability = 70;
+const GpuArchitecture tensor_core_architecture = nvidia_gpu(70);
 
 namespace {
 

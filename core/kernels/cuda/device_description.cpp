@@ -23,10 +23,12 @@ DeviceInfo describe(int index) {
   std::string id;
   for (const char byte : std::span(properties.uuid.bytes))
     id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return {properties.name, id, 10 * properties.major + properties.minor, properties.totalGlobalMem,
+  return {properties.name, id, nvidia_gpu(10 * properties.major + properties.minor), properties.totalGlobalMem,
           static_cast<std::size_t>(index)};
 }
 
-std::string build_obstacle(const DeviceInfo& device) { return architecture_obstacle(device, MYLOS_CUDA_ARCHITECTURE); }
+std::string build_obstacle(const DeviceInfo& device) {
+  return return architecture_obstacle(device, nvidia_gpu(MYLOS_CUDA_ARCHITECTURE));
+}
 
 }  // namespace mylos::gpu

@@ -16,9 +16,7 @@ std::string version_text(const GpuVendor& vendor, int version) {
                  : fmt::format("{}.{}", version / 10'000'000, version / 100'000 % 100);
 }
 
-std::string capability_text(int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); }
-
-/// The first architecture with products of bfloat16 and TF32.
+/// The first architecture of NVIDIA with products of bfloat16 and TF32.
 constexpr int ampere = 80;
 
 }  // namespace
@@ -53,36 +51,32 @@ std::string search_obstacle(const DeviceSearch& search) {
       search.visible);
 }
 
-std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
-  if (device.capability >= built_for) return {};
-  const std::string remedy = device.capability < 70 ? std::string("the oldest supported is 7.0: use another GPU")
-                                                    : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}",
-                                                                  device.capability < ampere ? 70 : ampere);
-  return fmt::format("GPU {} ({}) has compute capability {}, but this build is for {} and later; {}", device.index,
-                     device.name, capability_text(device.capability), capability_text(built_for), remedy);
-}
-
-std::string architecture_obstacle(const DeviceInfo& device, std::string_view built_for) {
-  if (device.architecture == built_for) return {};
-  return fmt::format("GPU {} ({}) is a {}, but this build is for {}; build with the preset for it, or use another GPU",
-                     device.index, device.name, device.architecture, built_for);
-}
-
-std::string architecture_text(const DeviceInfo& device) {
-  return device.architecture.empty() ? "compute capability " + capability_text(device.capability) : device.architecture;
+std::string architecture_obstacle(const DeviceInfo& device, const GpuArchitecture& built_for) {
+  const int number = device.architecture.number;
+  if (device.architecture == built_for || (built_for.is_nvidia() && number >= built_for.number)) return {};
+  if (built_for.is_amd()) {
+    return fmt::format(
+        "GPU {} ({}) is a {}, but this build is for {}; build with the preset for it, or use another GPU", device.index,
+        device.name, to_string(device.architecture), to_string(built_for));
+  }
+  const std::string remedy =
+      number < 70 ? std::string("the oldest supported is 7.0: use another GPU")
+                  : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}", number < ampere ? 70 : ampere);
+  return fmt::format("GPU {} ({}) has {}, but this build is for {}.{} and later; {}", device.index, device.name,
+                     to_string(device.architecture), built_for.number / 10, built_for.number % 10, remedy);
 }
 
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32) {
-  if (!device.architecture.empty()) {
+  if (device.architecture.is_amd()) {
     return tf32 ? fmt::format("{}: GPUs of AMD are not asked for it ({}); leave it out", setting("tf32"), device.name)
                 : std::string();
   }
-  if (device.capability >= ampere) return {};
+  if (device.architecture.is_nvidia(ampere)) return {};
   const bool is_bfloat16 = precision == Precision::bfloat16;
   if (!is_bfloat16 && !tf32) return {};
-  return fmt::format("{}: this GPU ({}) has compute capability {}, but 8.0 is needed; {}",
+  return fmt::format("{}: this GPU ({}) has {}, but 8.0 is needed; {}",
                      is_bfloat16 ? setting("precision", "bfloat16") : setting("tf32"), device.name,
-                     capability_text(device.capability),
+                     to_string(device.architecture),
                      is_bfloat16 ? fmt::format("use {}, which it has", setting("precision", "half")) : "leave it out");
 }
 

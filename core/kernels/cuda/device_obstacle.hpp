@@ -33,13 +33,8 @@ struct DeviceSearch {
 
 std::string search_obstacle(const DeviceSearch& search);
 
-/// Checks a device for a build for compute capability `built_for` (80 is 8.0) and later.
-std::string architecture_obstacle(const DeviceInfo& device, int built_for);
-/// Checks a device of AMD for a build for exactly the architecture `built_for` ("gfx90a").
-std::string architecture_obstacle(const DeviceInfo& device, std::string_view built_for);
-
-/// Returns "compute capability 8.0" or "gfx90a".
-std::string architecture_text(const DeviceInfo& device);
+/// Checks a device for a build for `built_for` and, if that is NVIDIA's, later ones.
+std::string architecture_obstacle(const DeviceInfo& device, const GpuArchitecture& built_for);
 
 /// Checks a device for a run in this precision; `tf32`: float products are rounded to TF32.
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32);

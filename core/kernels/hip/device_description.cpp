@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <hip/hip_runtime.h>
 
+#include <charconv>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 namespace mylos::gpu {
 namespace {
@@ -34,16 +36,21 @@ DeviceInfo describe(int index) {
   std::string id =
       fmt::format("{:04x}:{:02x}:{:02x}-", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
   for (const char byte : std::span(uuid.bytes)) id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  const std::string name = properties.gcnArchName;  // "gfx90a:sramecc+:xnack-"
+  constexpr std::string_view prefix = "gfx";
+  const std::string_view architecture = properties.gcnArchName;  // "gfx90a:sramecc+:xnack-"
+  int number = 0;
+  if (architecture.starts_with(prefix)) {
+    std::from_chars(architecture.data() + prefix.size(), architecture.data() + architecture.size(), number, 16);
+  }
   return {.name = properties.name,
           .id = id,
+          .architecture = amd_gpu(number),
           .memory = properties.totalGlobalMem,
-          .index = static_cast<std::size_t>(index),
-          .architecture = name.substr(0, name.find(':'))};
+          .index = static_cast<std::size_t>(index)};
 }
 
 std::string build_obstacle(const DeviceInfo& device) {
-  return architecture_obstacle(device, fmt::format("gfx{:x}", MYLOS_HIP_ARCHITECTURE));
+  return architecture_obstacle(device, amd_gpu(MYLOS_HIP_ARCHITECTURE));
 }
 
 }  // namespace mylos::gpu

@@ -19,10 +19,11 @@ TEST(DoctorGpus, TellsWhatABuildFinds) {
               HasSubstr("warning  GPU         this node has"));
   EXPECT_THAT(reported(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
               HasSubstr("error    GPU         no GPU is visible here; ask for one"));
-  const GpuFacts two{.is_needed = true,
-                     .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30, 1}},
-                     .driver = "570.86.10",
-                     .rank_of_node = 3};
+  const GpuFacts two{
+      .is_needed = true,
+      .devices = {{"A", "id0", nvidia_gpu(80), 40ull << 30}, {"B", "id1", nvidia_gpu(90), 80ull << 30, 1}},
+      .driver = "570.86.10",
+      .rank_of_node = 3};
   EXPECT_THAT(reported(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
   EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\nGCC 12.2"),
             "535.129.03");

@@ -19,8 +19,7 @@ using tests::AttentionProblem;
 std::string cudnn_obstacle(std::size_t head_size) {
   const std::string of_build = attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16);
   if (!of_build.empty()) return of_build;
-  const std::optional<DeviceInfo> device = device_in_use();
-  return attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, head_size, device ? device->capability : 0);
+  return attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, head_size, architecture_in_use());
 }
 
 class AttentionByCudnn : public testing::TestWithParam<AttentionCase> {

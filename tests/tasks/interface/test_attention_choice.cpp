@@ -20,9 +20,8 @@ AttentionUse use_of(Precision precision, std::size_t head_size = 64, double drop
 }
 
 TEST(AttentionChoice, IsThatOfTheDeviceIfNoneIsAskedFor) {
-  const std::optional<DeviceInfo> device = device_in_use();
   const AttentionUse use = use_of(Precision::bfloat16);
-  EXPECT_EQ(attention_kernel({}, use), attention_candidates(use, device ? device->capability : 0).front());
+  EXPECT_EQ(attention_kernel({}, use), attention_candidates(use, architecture_in_use()).front());
   EXPECT_EQ(attention_kernel({}, use_of(Precision::float32)), AttentionKernel::portable);
 }
 
@@ -45,9 +44,8 @@ constexpr const char* dropout_is_missing =
 TEST(AttentionChoice, OfCudnnIsWithoutDropout) {
   TaskConfig configured;
   configured.attention = AttentionKernel::cudnn;
-  const std::optional<DeviceInfo> device = device_in_use();
   const std::string obstacle =
-      attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, device ? device->capability : 0);
+      attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, architecture_in_use());
   EXPECT_EQ(tests::error_of([&] { attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1)); }),
             obstacle.empty() ? dropout_is_missing : "--attention cudnn: " + obstacle + "; use --attention portable");
 }
@@ -62,39 +60,41 @@ TEST(AttentionChoice, IsDescribedWithTheTimesThatItWasMadeBy) {
 }
 
 TEST(AttentionPlan, IsThatOfTheGpu) {
-  const auto planned = [](int capability, const AttentionUse& use) {
+  const auto planned = [](const GpuArchitecture& device, const AttentionUse& use) {
     TaskConfig configured;
-    configured.planned_capability = capability;
+    configured.planned_device = device;
     return planned_attention(configured, use);
   };
-  for (const int capability : {80, 90}) {
-    EXPECT_EQ(planned(capability, use_of(Precision::bfloat16)), AttentionKernel::cudnn) << "needs the most memory";
-    EXPECT_EQ(planned(capability, use_of(Precision::bfloat16, 64, 0.1)), AttentionKernel::tensor_cores);
+  for (const GpuArchitecture& device : {nvidia_gpu(80), nvidia_gpu(90)}) {
+    EXPECT_EQ(planned(device, use_of(Precision::bfloat16)), AttentionKernel::cudnn) << "needs the most memory";
+    EXPECT_EQ(planned(device, use_of(Precision::bfloat16, 64, 0.1)), AttentionKernel::tensor_cores);
   }
-  EXPECT_EQ(planned(70, use_of(Precision::float16)), AttentionKernel::tensor_cores);
-  EXPECT_EQ(planned(90, use_of(Precision::float32)), AttentionKernel::portable);
-  EXPECT_EQ(planned(90, use_of(Precision::float16, 44)), AttentionKernel::portable);
-  EXPECT_EQ(planned(70, use_of(Precision::bfloat16)), AttentionKernel::portable);
-  EXPECT_EQ(planned(0, use_of(Precision::bfloat16)), AttentionKernel::portable);
+  EXPECT_EQ(planned(nvidia_gpu(70), use_of(Precision::float16)), AttentionKernel::tensor_cores);
+  EXPECT_EQ(planned(nvidia_gpu(90), use_of(Precision::float32)), AttentionKernel::portable);
+  EXPECT_EQ(planned(nvidia_gpu(90), use_of(Precision::float16, 44)), AttentionKernel::portable);
+  EXPECT_EQ(planned(nvidia_gpu(70), use_of(Precision::bfloat16)), AttentionKernel::portable);
+  EXPECT_EQ(planned({}, use_of(Precision::bfloat16)), AttentionKernel::portable);
+  EXPECT_EQ(planned(amd_gpu(0x90a), use_of(Precision::bfloat16)), AttentionKernel::portable);
 }
 
 TEST(AttentionPlan, HasTheKernelThatIsAskedForOrIsAnError) {
-  const auto planned = [](AttentionKernel kernel, int capability, const AttentionUse& use) {
+  const auto planned = [](AttentionKernel kernel, const GpuArchitecture& device, const AttentionUse& use) {
     TaskConfig chosen;
     chosen.attention = kernel;
-    chosen.planned_capability = capability;
+    chosen.planned_device = device;
     return planned_attention(chosen, use);
   };
   const AttentionUse use = use_of(Precision::float16);
-  EXPECT_EQ(planned(AttentionKernel::portable, 90, use), AttentionKernel::portable);
-  EXPECT_EQ(planned(AttentionKernel::cudnn, 90, use), AttentionKernel::cudnn);
-  EXPECT_EQ(planned(AttentionKernel::tensor_cores, 70, use), AttentionKernel::tensor_cores);
-  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, 70, use); }),
+  EXPECT_EQ(planned(AttentionKernel::portable, nvidia_gpu(90), use), AttentionKernel::portable);
+  EXPECT_EQ(planned(AttentionKernel::cudnn, nvidia_gpu(90), use), AttentionKernel::cudnn);
+  EXPECT_EQ(planned(AttentionKernel::tensor_cores, nvidia_gpu(70), use), AttentionKernel::tensor_cores);
+  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(70), use); }),
             "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has "
             "7.0; use --attention portable");
-  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, 90, use_of(Precision::float16, 64, 0.1)); }),
-            dropout_is_missing);
-  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::tensor_cores, 0, use); }),
+  EXPECT_EQ(
+      tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(90), use_of(Precision::float16, 64, 0.1)); }),
+      dropout_is_missing);
+  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::tensor_cores, {}, use); }),
             "--attention tensor-cores: it needs a GPU; use --attention portable");
 }
 

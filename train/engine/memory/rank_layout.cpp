@@ -85,8 +85,9 @@ RankCounts count_ranks(std::span<const parallel::RankPlacement> placements) {
 RankCounts count_with_threads(const Ranks& ranks, std::size_t threads) {
   RankCounts counts = count_ranks(ranks.placements);
   counts.threads = static_cast<std::size_t>(parallel::maximum(ranks.world, static_cast<std::int64_t>(threads)));
-  const std::optional<DeviceInfo> device = device_in_use();
-  counts.capability = static_cast<int>(parallel::minimum(ranks.world, device ? device->capability : 0));
+  // Ranks compute on GPUs of one vendor, that of the build.
+  counts.architecture = architecture_in_use();
+  counts.architecture.number = static_cast<int>(parallel::minimum(ranks.world, counts.architecture.number));
   return counts;
 }
 

@@ -29,12 +29,12 @@ struct RankCounts {
   std::size_t of_node = 1;      ///< ranks per node, with consecutive rank numbers; 0 if nodes differ
   bool on_host = runs_on_host;  ///< kernels compute in host memory; a plan may target another machine
   std::size_t threads = 0;      ///< concurrent threads of a rank's processor or device: the maximum over all ranks
-  int capability = 0;           ///< compute capability of the devices: the minimum over all ranks; 0 on a host
+  GpuArchitecture architecture = {};  ///< of the devices: the lowest over all ranks
 
-  TeamProcessor processor() const { return {.threads = threads, .on_host = on_host, .capability = capability}; }
+  TeamProcessor processor() const { return {.threads = threads, .on_host = on_host, .architecture = architecture}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
-/// Returns the rank counts of all ranks, and the capability of their devices. `threads` is the number of concurrent
+/// Returns the rank counts of all ranks, and the architecture of their devices. `threads` is the number of concurrent
 /// threads of this rank. Collective.
 RankCounts count_with_threads(const Ranks& ranks, std::size_t threads);
 

@@ -143,7 +143,8 @@ TEST_F(CudnnAttention, NeedsNoMoreScratchThanPlanned) {
     attention_state().scratch = 0;
     run(problem);
     EXPECT_GT(attention_state().scratch, attention_state().workspace);
-    EXPECT_LE(attention_state().scratch, attention_backward_scratch(problem.shape, 3, 70, {.capability = capability}));
+    EXPECT_LE(attention_state().scratch,
+              attention_backward_scratch(problem.shape, 3, 70, {.architecture = nvidia_gpu(capability)}));
   }
 }
 
@@ -198,9 +199,9 @@ TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
   }
   EXPECT_EQ(attention_obstacle(kernel, Precision::float32), "attention by cuDNN takes bfloat16 and half, not float");
   for (const int capability : {80, 89, 90, 100}) {
-    EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, capability), "") << capability;
+    EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, nvidia_gpu(capability)), "") << capability;
   }
-  EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, 70),
+  EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, nvidia_gpu(70)),
             "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
 }
 
@@ -234,15 +235,15 @@ TEST_F(CudnnAttention, IsTimedBesideTheOthers) {
 TEST_F(CudnnAttention, IsACandidateFromComputeCapability80On) {
   AttentionUse use{.shape = {.head_size = 64}, .precision = Precision::bfloat16};
   for (const int capability : {80, 90}) {
-    EXPECT_THAT(attention_candidates(use, capability),
+    EXPECT_THAT(attention_candidates(use, nvidia_gpu(capability)),
                 testing::ElementsAre(AttentionKernel::cudnn, AttentionKernel::portable));
   }
-  EXPECT_THAT(attention_candidates(use, 70), testing::ElementsAre(AttentionKernel::portable));
+  EXPECT_THAT(attention_candidates(use, nvidia_gpu(70)), testing::ElementsAre(AttentionKernel::portable));
   use.dropout = 0.1;
-  EXPECT_THAT(attention_candidates(use, 90), testing::ElementsAre(AttentionKernel::portable));
+  EXPECT_THAT(attention_candidates(use, nvidia_gpu(90)), testing::ElementsAre(AttentionKernel::portable));
   use.dropout = 0.0;
   use.deterministic = true;
-  EXPECT_THAT(attention_candidates(use, 90), testing::ElementsAre(AttentionKernel::portable));
+  EXPECT_THAT(attention_candidates(use, nvidia_gpu(90)), testing::ElementsAre(AttentionKernel::portable));
 }
 
 TEST_F(CudnnAttention, ProvesItself) {
@@ -260,7 +261,7 @@ TEST_F(CudnnAttention, ProvesItself) {
 TEST(CudnnAttentionLibrary, ThatIsTooOldIsOneLine) {
   if (chosen_version() == nullptr) GTEST_SKIP() << "needs CUDNN_STAND_IN_VERSION";
   const auto obstacle = [](int capability) {
-    return attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, capability);
+    return attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, nvidia_gpu(capability));
   };
   if (std::string(chosen_version()) == "90500") {
     EXPECT_EQ(obstacle(90),

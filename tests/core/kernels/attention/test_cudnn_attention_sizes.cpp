@@ -43,7 +43,7 @@ TEST(CudnnAttentionSizes, ArraysDoNotOverlap) {
 
 TEST(CudnnAttentionSizes, PlansCountTheGradientsOfQueriesInFloat) {
   const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::cudnn};
-  const TeamProcessor gpu{.threads = 1 << 18, .on_host = false, .capability = 90};
+  const TeamProcessor gpu{.threads = 1 << 18, .on_host = false, .architecture = nvidia_gpu(90)};
   const std::size_t forward = attention_forward_scratch(shape, 32, 384, gpu);
   const std::size_t backward = attention_backward_scratch(shape, 32, 384, gpu);
   const std::size_t rows = 32 * 12 * 384;
@@ -69,14 +69,14 @@ TEST(CudnnAttentionSizes, PlansCoverTheWorkspaceOfCudnn) {
                                .head_size = planned.head_size,
                                .kernel = AttentionKernel::cudnn};
     const std::size_t ours = cudnn_forward_scratch(shape, planned.sequences, planned.longest);
-    const auto workspace = [&](int capability) {
-      return cudnn_backward_scratch(shape, planned.sequences, planned.longest, capability) - ours + (1u << 20);
+    const auto workspace = [&](const GpuArchitecture& device) {
+      return cudnn_backward_scratch(shape, planned.sequences, planned.longest, device) - ours + (1u << 20);
     };
-    EXPECT_GE(workspace(90), planned.on_h100);
-    EXPECT_LE(workspace(90), planned.on_h100 + (1u << 20));
-    EXPECT_GE(workspace(80), planned.on_a100);
-    EXPECT_LE(workspace(80), planned.on_a100 + (1u << 20));
-    EXPECT_EQ(workspace(0), workspace(80));
+    EXPECT_GE(workspace(nvidia_gpu(90)), planned.on_h100);
+    EXPECT_LE(workspace(nvidia_gpu(90)), planned.on_h100 + (1u << 20));
+    EXPECT_GE(workspace(nvidia_gpu(80)), planned.on_a100);
+    EXPECT_LE(workspace(nvidia_gpu(80)), planned.on_a100 + (1u << 20));
+    EXPECT_EQ(workspace({}), workspace(nvidia_gpu(80)));
   }
 }
 

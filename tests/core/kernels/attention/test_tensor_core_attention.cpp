@@ -394,15 +394,15 @@ TEST(AttentionProof, FindsWhatIsNotWrittenAndWrongGradients) {
 #endif
 
 TEST(TensorCoreAttentionChoice, TypesAreThoseOfTheInstructions) {
-  EXPECT_EQ(tensor_core_obstacle(70, Precision::float16), "");
-  EXPECT_EQ(tensor_core_obstacle(80, Precision::float16), "");
-  EXPECT_EQ(tensor_core_obstacle(80, Precision::bfloat16), "");
-  EXPECT_EQ(tensor_core_obstacle(70, Precision::bfloat16),
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(70), Precision::float16), "");
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(80), Precision::float16), "");
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(80), Precision::bfloat16), "");
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(70), Precision::bfloat16),
             "tensor cores of compute capability 7.0 take half, not bfloat16");
-  EXPECT_EQ(tensor_core_obstacle(70, Precision::float32),
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(70), Precision::float32),
             "tensor cores of compute capability 7.0 take half, not float");
-  EXPECT_EQ(tensor_core_obstacle(80, Precision::float32), "tensor cores take bfloat16 and half, not float");
-  EXPECT_THAT(tensor_core_obstacle(0, Precision::float16), HasSubstr("has no kernels for tensor cores"));
+  EXPECT_EQ(tensor_core_obstacle(nvidia_gpu(80), Precision::float32), "tensor cores take bfloat16 and half, not float");
+  EXPECT_THAT(tensor_core_obstacle({}, Precision::float16), HasSubstr("has no kernels for tensor cores"));
 }
 
 TEST(TensorCoreAttentionErrors, FloatIsRefused) {
