@@ -45,7 +45,7 @@ using Profile = std::map<Span, SpanTotals>;
 /// device, times are those between events on the queue of ExecutionSpace(), so the host does not wait for launches (if
 /// Kokkos was initialized with UnfencedTools): a section has the time in which the device was idle, and launches on
 /// other queues have no time.
-class StepProfile : private WorkListener {
+class StepProfile final : private WorkListener {
  public:
   StepProfile();
   ~StepProfile();

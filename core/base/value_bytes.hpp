@@ -111,7 +111,7 @@ class ByteWriter {
   template <class... Values>
   void add(const std::variant<Values...>& value) {
     add(value.index());
-    std::visit([this](const auto& held) { add(held); }, value);
+    std::visit([&](const auto& held) { add(held); }, value);
   }
 
   /// Returns the collected bytes.

@@ -99,8 +99,7 @@ Exchange::Progress TreeSumExchange::advance() {
 
 TreePartsExchange::TreePartsExchange(Transport& transport, std::size_t rank, std::size_t ranks, std::size_t root,
                                      Direction direction, const Parts& bytes, std::byte* array)
-    : transport_(transport),
-      ranks_(ranks),
+    : ranks_(ranks),
       root_(root),
       number_(position_of(rank, root, ranks)),
       position_(tree_position(number_, ranks)),

@@ -82,7 +82,6 @@ class TreePartsExchange final : public Exchange {
   /// Bytes of the parts of the ranks [first, end) of the tree.
   std::size_t size_of(std::size_t first, std::size_t end) const;
 
-  Transport& transport_;
   std::size_t ranks_, root_, number_;  ///< number of this rank in the tree, whose root is 0
   TreePosition position_;
   Direction direction_;

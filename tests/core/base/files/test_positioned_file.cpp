@@ -17,7 +17,7 @@ int interruptions = 0;    // of the next calls, by signals
 }  // namespace
 
 /// Replaces the C library's function in this program. posix_fallocate does not call it.
-extern "C" int fallocate(int descriptor, int mode, off_t offset, off_t length) noexcept {  // NOLINT: as it is declared
+extern "C" int fallocate(int descriptor, int mode, off_t offset, off_t length) {
   if (interruptions-- > 0) {
     errno = EINTR;
     return -1;
