@@ -25,8 +25,9 @@ ARROWS = {
     "core/kernels/norms": "core/kernels core core/base/*",
     "core/kernels/products": "core/kernels core core/base/*",
     "core/kernels/updates": "core/kernels core core/base/*",
-    "core/kernels/cuda": "core/kernels/* core core/base/*",
-    "core/kernels/hip": "core/kernels/cuda core/kernels/* core core/base/*",
+    "core/kernels/gpu": "core/kernels/* core core/base/*",
+    "core/kernels/cuda": "core/kernels/gpu core/kernels/* core core/base/*",
+    "core/kernels/hip": "core/kernels/cuda core/kernels/gpu core/kernels/* core core/base/*",
     "nn": "core core/base/* core/kernels/*",
     "nn/layers": "nn core core/base/* core/kernels/*",
     "nn/heads": "nn/layers nn core core/base/* core/kernels/*",
@@ -76,7 +77,7 @@ ARROWS = {
     "app": "app/* tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
 }
 # Folders that "x/*" leaves out.
-NAMED_ONLY = {"core/kernels/cuda", "core/kernels/hip"}
+NAMED_ONLY = {"core/kernels/cuda", "core/kernels/gpu", "core/kernels/hip"}
 # Folders with C++ files.
 TOPS = ["core", "data", "nn", "parallel", "train", "families", "tasks", "app", "bench", "tests"]
 UNCHECKED = {"bench", "tests"}
@@ -86,15 +87,15 @@ VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its keywords for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|gpu_runtime|rounding)\.hpp|core/kernels/(cuda|hip)/.*|parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
-    r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/(cuda|hip)/.*",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|gpu_runtime|rounding)\.hpp|core/kernels/(cuda|gpu|hip)/.*|parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
+    r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/(cuda|gpu|hip)/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|cudnn_attention_graph|gemm_cudnn)\.cpp)",
     r"\bcudnn_(frontend|dlhandle)\b": r"core/kernels/cuda/cudnn_attention_graph\.cpp",
     # NCCL, except environment variables in texts, and names of files that contain "nccl"
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\brsmi_\w+|\bRSMI_\w+|\brocm_smi\.h\b": r"train/monitor/rocm_smi\.cpp",
-    r"\bhip[A-Z]\w+|__HIP\w*|\bKOKKOS_ENABLE_HIP\w*|\bsycl::": r"core/(device|device_functions|gpu_runtime)\.hpp|core/kernels/hip/.*|core/kernels/cuda/gemm_cublaslt\.cpp|parallel/communicator/nccl/nccl_(library|version)\.hpp",
+    r"\bhip[A-Z]\w+|__HIP\w*|\bKOKKOS_ENABLE_HIP\w*|\bsycl::": r"core/(device|device_functions|gpu_runtime)\.hpp|core/kernels/hip/.*|core/kernels/gpu/gemm_cublaslt\.cpp|parallel/communicator/nccl/nccl_(library|version)\.hpp",
     r"\bdnnl\b": r"core/kernels/products/(convolution|gemm)_onednn\.[ch]pp",
     r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",
     r"\bpcre2_\w+|\bPCRE2_\w+|\bpcre2\.h\b": r"data/tokenizer/json/regular_expression\.cpp",

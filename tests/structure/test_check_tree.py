@@ -255,13 +255,13 @@ class CheckTree(unittest.TestCase):
 
     def test_cublas_beside_nccl_and_nccl_in_a_kernel(self):
         self.assertEqual(len(self.breaches_of("parallel/communicator/nccl/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
-        self.assertEqual(len(self.breaches_of("core/kernels/cuda/gemm_cublaslt.cpp", "ncclComm_t communicator;")), 1)
+        self.assertEqual(len(self.breaches_of("core/kernels/gpu/gemm_cublaslt.cpp", "ncclComm_t communicator;")), 1)
 
     def test_cuda_cublas_and_nccl_in_their_files(self):
         for path, line in [
             ("core/device.hpp", "#if defined(KOKKOS_ENABLE_CUDA)"),
             ("core/kernels/cuda/device.cpp", "cudaGetDeviceCount(&count);"),
-            ("core/kernels/cuda/gemm_cublaslt.cpp", "cublasLtHandle_t handle;"),
+            ("core/kernels/gpu/gemm_cublaslt.cpp", "cublasLtHandle_t handle;"),
             ("core/kernels/cuda/cudnn_library.hpp", "X(create, cudnnCreate, Status, (Handle**))"),
             ("core/kernels/cuda/gemm_cudnn.cpp", "cudnnHandle_t handle;"),
             ("core/kernels/cuda/cudnn_attention_graph.cpp", "#include <cudnn_frontend.h>\ncudnnHandle_t handle;"),

@@ -5,7 +5,7 @@
 #include "core/kernels/attention/cudnn_attention.hpp"
 #include "core/kernels/attention/cudnn_attention_sizes.hpp"
 #include "core/kernels/cuda/cudnn_attention_graph.hpp"
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 #include "core/kernels/products/recently_used.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 #include "core/kernels/attention/tensor_core_attention.hpp"
-#include "core/kernels/cuda/attention_launch.hpp"
+#include "core/kernels/cuda/cuda_block.hpp"
+#include "core/kernels/gpu/attention_launch.hpp"
 
 /// Attention on the tensor cores of devices of compute capability 8.0 or later.
 namespace mylos::attention {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/kernels/gpu/matrix_tiles.hpp"
 
 namespace mylos::matrix {
 

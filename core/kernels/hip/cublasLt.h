@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-/// hipBLASLt by the names of cuBLASLt, of which it has a part, for core/kernels/cuda/gemm_cublaslt.cpp. The library is
+/// hipBLASLt by the names of cuBLASLt, of which it has a part, for core/kernels/gpu/gemm_cublaslt.cpp. The library is
 /// loaded at first use, and its types and numbers, which are those of version 0.6 (ROCm 6) and later, are declared
 /// here, so that builds need no header of it.
 #define MYLOS_HIPBLASLT

@@ -1,5 +1,5 @@
 #include "core/kernels/cuda/cudnn_library.hpp"
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 #include "core/kernels/products/convolution.hpp"
 #include "core/kernels/products/gemm_measure.hpp"
 #include "core/kernels/products/gemm_provider.hpp"

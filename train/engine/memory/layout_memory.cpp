@@ -60,7 +60,7 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
 }
 
 /// Returns the memory of matrix products besides their operands. On a device: the workspace of cuBLASLt, the default
-/// provider (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands directly; when running on the
+/// provider (core/kernels/gpu/gemm_cublaslt.cpp), which multiplies 16-bit operands directly; when running on the
 /// device, note_products replaces it with the value reported by the chosen provider.
 std::size_t product_bytes(std::span<const GemmProduct> products, const RankCounts& ranks) {
   constexpr std::size_t device_workspace = std::size_t{40} << 20;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #if !defined(MYLOS_DEVICE_BUILD)
-#include "core/kernels/cuda/attention_tile_passes.hpp"
+#include "core/kernels/gpu/attention_tile_passes.hpp"
 #include "tests/core/kernels/emulated_block.hpp"
 #endif
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A stand-in for the part of cuBLASLt that core/kernels/cuda/gemm_cublaslt.cpp calls, for machines without a GPU. It
+/* A stand-in for the part of cuBLASLt that core/kernels/gpu/gemm_cublaslt.cpp calls, for machines without a GPU. It
  * computes on the calling thread. Numbers of enumerators need not be NVIDIA's. scripts/test-cuda compiles the same file
  * with NVIDIA's header. */
 

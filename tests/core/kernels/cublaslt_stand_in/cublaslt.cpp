@@ -1,4 +1,4 @@
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 #include "core/numeric.hpp"
 #include "tests/core/kernels/cublaslt_stand_in/cublaslt_stand_in.hpp"
 
@@ -105,7 +105,7 @@ bool is_aligned(const void* data, std::size_t alignment) {
 }  // namespace
 }  // namespace mylos::stand_in
 
-/// Replaces core/kernels/cuda/device_stream.cpp.
+/// Replaces core/kernels/gpu/device_stream.cpp.
 void* mylos::cuda::stream_of(const ExecutionSpace&) {
   static int stream = 0;
   return &stream;

@@ -1,4 +1,4 @@
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 
 #include "tests/core/kernels/cudnn_stand_in/attention_stand_in.hpp"
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-/// Replaces core/kernels/cuda/device_stream.cpp: a single stream of the stand-in for CUDA for all execution spaces, and
+/// Replaces core/kernels/gpu/device_stream.cpp: a single stream of the stand-in for CUDA for all execution spaces, and
 /// a capability that tests choose.
 namespace mylos::cuda {
 

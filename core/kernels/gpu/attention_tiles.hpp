@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/cuda/attention_arguments.hpp"
-#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/kernels/gpu/attention_arguments.hpp"
+#include "core/kernels/gpu/matrix_tiles.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/cuda/attention_tiles.hpp"
+#include "core/kernels/gpu/attention_tiles.hpp"
 
 /// Attention's passes on tensor cores, as the work of one thread block. Its shared memory is an array of octets; each
 /// pass defines the required number, `octets`.

@@ -1,4 +1,4 @@
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 
 #include "core/gpu_runtime.hpp"
 

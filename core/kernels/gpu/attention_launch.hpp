@@ -3,9 +3,8 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention/attention.hpp"
 #include "core/kernels/attention/attention_work.hpp"
-#include "core/kernels/cuda/attention_tile_passes.hpp"
-#include "core/kernels/cuda/cuda_block.hpp"
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/attention_tile_passes.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/attention/attention_dropout.hpp"
-#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/kernels/gpu/matrix_tiles.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
-#include "core/kernels/cuda/device_stream.hpp"
+#include "core/kernels/gpu/device_stream.hpp"
 #include "core/kernels/products/gathered_convolution.hpp"
 #include "core/kernels/products/gemm_provider.hpp"
 
