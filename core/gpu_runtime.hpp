@@ -22,6 +22,8 @@
 #define cudaEventSynchronize hipEventSynchronize
 #define cudaEvent_t hipEvent_t
 #define cudaFree hipFree
+#define cudaFuncAttributeMaxDynamicSharedMemorySize hipFuncAttributeMaxDynamicSharedMemorySize
+#define cudaFuncSetAttribute hipFuncSetAttribute
 #define cudaGetDevice hipGetDevice
 #define cudaGetDeviceCount hipGetDeviceCount
 #define cudaDeviceGetStreamPriorityRange hipDeviceGetStreamPriorityRange
@@ -41,6 +43,8 @@
 #define cudaStreamWaitEvent hipStreamWaitEvent
 #define cudaStream_t hipStream_t
 #define cudaSuccess hipSuccess
+// CUDA's qualifier of parameters that kernels do not write
+#define __grid_constant__
 // members of Kokkos' execution space
 #define cuda_device_prop hip_device_prop
 #define cuda_stream hip_stream

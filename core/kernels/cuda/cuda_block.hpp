@@ -14,12 +14,15 @@ namespace mylos::matrix {
 
 /// The operations of a block that are the same on all devices.
 struct CudaBlock {
+  /// Threads of a warp, and buffers of the rows that a pass loops over: one is filled while the other is read.
+  static constexpr int lanes = 32, buffers = 2;
+
   Octet* first;  ///< start of shared memory, aligned to tile_alignment octets
 
   MYLOS_BLOCK_FUNCTION int index() const { return static_cast<int>(blockIdx.x); }
   MYLOS_BLOCK_FUNCTION int thread() const { return static_cast<int>(threadIdx.x); }
-  MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % warp_size; }
-  MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / warp_size; }
+  MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % lanes; }
+  MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / lanes; }
 
   /// Makes the writes of each thread visible to the rest of the block or warp.
   MYLOS_BLOCK_FUNCTION void sync() const { __syncthreads(); }

@@ -8,9 +8,7 @@ namespace mylos::matrix {
 /// elements. Thread 4 g + t holds rows g and g + 8 of C at columns 2 t and 2 t + 1: c[0], c[1] and c[2], c[3]. Of the
 /// left operand it holds pairs of columns 2 t and 2 t + 8 in rows g and g + 8, so two adjacent tiles of C, converted,
 /// are a left operand.
-struct M16n8k16 {
-  static constexpr int half_rows = 8;
-
+struct M16n8k16 : Lanes<32, 8> {
   /// Return g and t of a thread of the warp, the thread with this g and t, and the first row of a fragment that the
   /// threads of g hold.
   static MYLOS_BLOCK_FUNCTION constexpr int group(int lane) { return lane / 4; }
@@ -41,8 +39,8 @@ struct M16n8k16 {
 
   /// operands = sums, rounded to T.
   template <class T, class Block, int fragments, int columns>
-  static MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<fragments, columns>& sums,
-                                         Operands<fragments, columns>& operands) {
+  static MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<M16n8k16, fragments, columns>& sums,
+                                         Operands<M16n8k16, fragments, columns>& operands) {
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
       MYLOS_UNROLLED
@@ -60,7 +58,7 @@ struct M16n8k16 {
   /// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), given by their addresses.
   template <class T, int size, class Block, int fragments, int columns>
   static MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t left, std::uint32_t right,
-                                                       Sums<fragments, columns>& sums) {
+                                                       Sums<M16n8k16, fragments, columns>& sums) {
     sums.clear();
     MYLOS_UNROLLED
     for (int k = 0; k < size / fragment_inner; ++k) {
@@ -82,8 +80,8 @@ struct M16n8k16 {
 
   /// sums (16 fragments, size) += left (16 fragments, inner) times right (inner rows, size), given by its address.
   template <class T, int size, class Block, int fragments, int inner>
-  static MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragments, inner>& left,
-                                                std::uint32_t right, Sums<fragments, size>& sums) {
+  static MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<M16n8k16, fragments, inner>& left,
+                                                std::uint32_t right, Sums<M16n8k16, fragments, size>& sums) {
     MYLOS_UNROLLED
     for (int k = 0; k < inner / fragment_inner; ++k) {
       MYLOS_UNROLLED

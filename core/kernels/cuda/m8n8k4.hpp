@@ -16,9 +16,7 @@ namespace mylos::matrix {
 /// 4 b4, and columns 2 b1 + 4 b3 and the next, so t = b1 + 2 b3.
 ///
 /// Operands are loaded in octets, each for two instructions. Eight adjacent threads load without bank conflicts.
-struct M8n8k4 {
-  static constexpr int half_rows = 2;
-
+struct M8n8k4 : Lanes<32, 2> {
   /// Return g and t of a thread of the warp, the thread with this g and t, and the first row of a fragment that the
   /// threads of g hold.
   static MYLOS_BLOCK_FUNCTION constexpr int group(int lane) { return (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4); }
@@ -61,8 +59,8 @@ struct M8n8k4 {
   /// quad pair. Two are its own. It gets the others from the thread with the other value of b1, which needs the row
   /// that this thread does not.
   template <class T, class Block, int fragments, int columns>
-  static MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<fragments, columns>& sums,
-                                         Operands<fragments, columns>& operands) {
+  static MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<M8n8k4, fragments, columns>& sums,
+                                         Operands<M8n8k4, fragments, columns>& operands) {
     const int lane = block.lane();
     const bool has_second_row = (lane & 2) != 0;
     MYLOS_UNROLLED
@@ -83,7 +81,7 @@ struct M8n8k4 {
   /// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), given by their addresses.
   template <class T, int size, class Block, int fragments, int columns>
   static MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t left, std::uint32_t right,
-                                                       Sums<fragments, columns>& sums) {
+                                                       Sums<M8n8k4, fragments, columns>& sums) {
     sums.clear();
     MYLOS_UNROLLED
     for (int k = 0; k < size / octet_size; ++k) {
@@ -110,8 +108,8 @@ struct M8n8k4 {
   /// each 8 inner elements, a quad pair first multiplies the four that it holds, then the four of the quad pair with
   /// the same rows (the other value of b3).
   template <class T, int size, class Block, int fragments, int inner>
-  static MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragments, inner>& left,
-                                                std::uint32_t right, Sums<fragments, size>& sums) {
+  static MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<M8n8k4, fragments, inner>& left,
+                                                std::uint32_t right, Sums<M8n8k4, fragments, size>& sums) {
     constexpr int row_bytes = size * 2, columns_per_load = 32;
     const std::uint32_t rows[] = {right, other_rows<size>(block, right)};
     MYLOS_UNROLLED

@@ -15,12 +15,12 @@
 
 /// Launches of attention's passes on tensor cores. `Block` (cuda_block.hpp) selects the instructions.
 #if defined(MYLOS_DEVICE_BUILD)
-#include <cuda_runtime.h>
+#include "core/gpu_runtime.hpp"
 
 namespace mylos::attention {
 
 template <class Block, class Pass>
-__global__ void __launch_bounds__(matrix::threads, Block::limits_registers ? Pass::blocks : 1)
+__global__ void __launch_bounds__(Block::Mma::threads, Block::limits_registers ? Pass::blocks : 1)
     pass_kernel(const __grid_constant__ typename Pass::Arguments all) {
   extern __shared__ __align__(matrix::tile_alignment * sizeof(Octet)) Octet shared[];
   Pass::run(Block{{shared}}, all);
@@ -40,11 +40,12 @@ void launch(const char* label, const std::optional<Work>& work, const ExecutionS
   require(blocks <= std::numeric_limits<int>::max(),
           fmt::format("attention: {} sequences of up to {} rows are more than one launch takes", samples, all.longest));
   static const cudaError_t has_room =  // set once: a process has one device
-      cudaFuncSetAttribute(pass_kernel<Block, Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+      cudaFuncSetAttribute(reinterpret_cast<const void*>(pass_kernel<Block, Pass>),
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   check_launch(has_room, "asking for shared memory");
   std::uint64_t id = 0;
   Kokkos::Profiling::beginParallelFor(with_work(label, work), Kokkos::Tools::Experimental::device_id(space), &id);
-  pass_kernel<Block, Pass><<<static_cast<unsigned>(blocks), matrix::threads, bytes, space.cuda_stream()>>>(all);
+  pass_kernel<Block, Pass><<<static_cast<unsigned>(blocks), Block::Mma::threads, bytes, space.cuda_stream()>>>(all);
   const cudaError_t launched = cudaGetLastError();
   Kokkos::Profiling::endParallelFor(id);
   check_launch(launched, "launching it");
@@ -86,9 +87,9 @@ void launch_forward_pass(const ExecutionSpace& space, const AttentionShape& shap
   const KeptPairs kept = draw_to_scratch(space, shape, sequences, dropout, qkv.extent(0));
   const auto all = forward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp);
   with_head_size(shape.head_size, [&](auto size) {
-    launch<Block, ForwardPass<T, size>>("mylos::Attention::tensor_core_forward",
-                                        forward_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
-                                        shape.heads, all);
+    launch<Block, ForwardPass<Block, T, size>>("mylos::Attention::tensor_core_forward",
+                                               forward_work(shape, sequences, sizeof(T)), space,
+                                               sequences.sample_ids.size(), shape.heads, all);
   });
 }
 
@@ -100,12 +101,12 @@ void launch_backward_passes(const ExecutionSpace& space, const AttentionShape& s
   const KeptPairs kept = draw_to_scratch(space, shape, sequences, dropout, qkv.extent(0));
   const auto all = backward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp, dout, dqkv, row_sums);
   with_head_size(shape.head_size, [&](auto size) {
-    launch<Block, QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries",
-                                      query_pass_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
-                                      shape.heads, all);
-    launch<Block, KeyPass<T, size>>("mylos::Attention::tensor_core_backward_keys",
-                                    key_pass_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
-                                    shape.key_value_heads, all);
+    launch<Block, QueryPass<Block, T, size>>("mylos::Attention::tensor_core_backward_queries",
+                                             query_pass_work(shape, sequences, sizeof(T)), space,
+                                             sequences.sample_ids.size(), shape.heads, all);
+    launch<Block, KeyPass<Block, T, size>>("mylos::Attention::tensor_core_backward_keys",
+                                           key_pass_work(shape, sequences, sizeof(T)), space,
+                                           sequences.sample_ids.size(), shape.key_value_heads, all);
   });
 }
 

@@ -7,11 +7,13 @@
 namespace mylos::attention {
 
 /// The forward pass, of queries over keys and values: computes the output and the log-sum-exps.
-template <class T, int size>
+template <class Block, class T, int size>
 struct ForwardPass {
-  using C = PassCut<size>;
+  using Mma = typename Block::Mma;
+  using C = PassCut<Block, size>;
   using Arguments = ForwardArguments<T>;
-  using Scores = matrix::Sums<C::fragments, C::columns>;
+  using Scores = matrix::Sums<Mma, C::fragments, C::columns>;
+  using Sums = matrix::Sums<Mma, C::fragments, size>;
   using Buffer = Buffers<C, C::own_tile>;
   static constexpr int octets = Buffer::end;
   /// Blocks at once on a multiprocessor for which the compiler leaves registers. Shared memory may allow fewer.
@@ -19,10 +21,9 @@ struct ForwardPass {
 
   /// A thread's state for its rows: the maxima of unscaled scores, and its part of the sums.
   struct Running {
-    float maximum[C::fragments][2], sum[C::fragments][2];
+    float maximum[C::fragments][Mma::halves], sum[C::fragments][Mma::halves];
   };
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
     const BlockPosition position = BlockPosition::of(block, all, all.heads, C::own_rows);
     if (position.own >= position.length) return;
@@ -33,22 +34,20 @@ struct ForwardPass {
     keys.copy(block, keys.first_turn);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
-    const std::uint32_t queries = Block::Mma::template left_address<size>(block, 0, row);
-    matrix::Sums<C::fragments, size> sums;
+    const std::uint32_t queries = Mma::template left_address<size>(block, 0, row);
+    Sums sums;
     sums.clear();
     Running running;
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
-      for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < Mma::halves; ++half) {
         running.maximum[f][half] = hidden_score;
         running.sum[f][half] = 0.0f;
       }
     }
     for (int turn = keys.first_turn; keys.pass_in(turn); ++turn) {
-      block.wait_for_copies();
-      block.sync();
-      if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
+      keys.advance(block, turn);
       if (query >= position.length) continue;
       MYLOS_LOOP
       for (int column = 0; column < C::buffered; column += C::columns) {
@@ -59,22 +58,20 @@ struct ForwardPass {
     if (query < position.length) finish(block, all, position, row, running, sums);
   }
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, int row, int turn, int column, Running& running,
-                                            matrix::Sums<C::fragments, size>& sums) {
-    using Mma = typename Block::Mma;
+                                            Sums& sums) {
     const int query = position.own + row, key = turn * C::buffered + column;
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
-    KeptQueries<C::fragments, C::columns> kept;
+    KeptQueries<Mma, C::fragments, C::columns> kept;
     kept.load(block, all, position, query, key);  // before the product, during which it arrives
     Scores scores;
     Mma::template multiply_transposed<T, size>(
         block, queries, Mma::template transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
     if (key + C::columns > position.length || all.mask.hides_any(key, C::columns, query, C::warp_rows)) {
       Scores::for_each([&](int f, int j, int i) {
-        const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
-        const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
+        const int of = Mma::column(key, j, t, i);
+        const int by = Mma::row_of(query + Mma::row(g), f, i / Mma::adjacent);
         if (of >= position.length || all.mask.hides(of, by)) scores.c[f][j][i] = hidden_score;
       });
     }
@@ -84,7 +81,7 @@ struct ForwardPass {
         if (!kept(f, j, i)) scores.c[f][j][i] = 0.0f;
       });
     }
-    matrix::Operands<C::fragments, C::columns> probabilities;
+    matrix::Operands<Mma, C::fragments, C::columns> probabilities;
     Mma::template round<T>(block, scores, probabilities);
     Mma::template multiply_add<T, size>(block, probabilities,
                                         Mma::template right_address<size>(block, Buffer::tile(turn, 1), column), sums);
@@ -92,19 +89,21 @@ struct ForwardPass {
 
   /// Replaces scores by exponentials relative to the largest score of their row so far, and rescales the sums
   /// accordingly.
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void exponentiate(const Block& block, float scale, Scores& scores, Running& running,
-                                                matrix::Sums<C::fragments, size>& sums) {
-    using Mma = typename Block::Mma;
+                                                Sums& sums) {
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
-      for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < Mma::halves; ++half) {
+        const int first = half * Mma::adjacent, end = first + Mma::adjacent;
         const float before = running.maximum[f][half];
         float largest = before;
         MYLOS_UNROLLED
         for (int j = 0; j < Scores::tiles; ++j) {
-          largest = Kokkos::fmax(largest, Kokkos::fmax(scores.c[f][j][2 * half], scores.c[f][j][2 * half + 1]));
+          MYLOS_UNROLLED
+          for (int i = first; i < end; i += 2) {
+            largest = Kokkos::fmax(largest, Kokkos::fmax(scores.c[f][j][i], scores.c[f][j][i + 1]));
+          }
         }
         largest = Kokkos::fmax(largest, block.exchange(largest, Mma::lane(0, 1)));
         largest = Kokkos::fmax(largest, block.exchange(largest, Mma::lane(0, 2)));
@@ -113,7 +112,7 @@ struct ForwardPass {
         MYLOS_UNROLLED
         for (int j = 0; j < Scores::tiles; ++j) {
           MYLOS_UNROLLED
-          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          for (int i = first; i < end; ++i) {
             scores.c[f][j][i] = block.exp2(scores.c[f][j][i] * scale - base);
             sum += scores.c[f][j][i];
           }
@@ -121,32 +120,29 @@ struct ForwardPass {
         running.maximum[f][half] = largest;
         running.sum[f][half] = running.sum[f][half] * correction + sum;
         MYLOS_UNROLLED
-        for (int j = 0; j < size / matrix::fragment_columns; ++j) {
-          sums.c[f][j][2 * half] *= correction;
-          sums.c[f][j][2 * half + 1] *= correction;
+        for (int j = 0; j < Sums::tiles; ++j) {
+          MYLOS_UNROLLED
+          for (int i = first; i < end; ++i) sums.c[f][j][i] *= correction;
         }
       }
     }
   }
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void finish(const Block& block, const Arguments& all, const BlockPosition& position,
-                                          int row, const Running& running,
-                                          const matrix::Sums<C::fragments, size>& sums) {
-    using Mma = typename Block::Mma;
+                                          int row, const Running& running, const Sums& sums) {
     const int g = Mma::group(block.lane()), left = position.length - position.own - row;
     const float kept = all.dropout.active() ? all.dropout.scale() : 1.0f;
     const std::size_t first = position.first + position.own + row, width = static_cast<std::size_t>(all.heads) * size;
-    float factor[C::fragments][2];
+    float factor[C::fragments][Mma::halves];
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
-      for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < Mma::halves; ++half) {
         float sum = running.sum[f][half];
         sum += block.exchange(sum, Mma::lane(0, 1));
         sum += block.exchange(sum, Mma::lane(0, 2));
         factor[f][half] = kept / sum;
-        const int own = f * matrix::fragment_rows + Mma::row(g) + half * Mma::half_rows;
+        const int own = Mma::row_of(Mma::row(g), f, half);
         if (Mma::in_group(block.lane()) == 0 && own < left) {
           all.log_sum_exp[position.head * all.rows + first + own] =
               running.maximum[f][half] * all.scale + Kokkos::log(sum);
@@ -182,21 +178,22 @@ MYLOS_BLOCK_FUNCTION ScoreGradients score_gradients(const PackedHeads<T>& all) {
 
 /// The backward pass of queries over keys and values: computes dq, and the row sums of dout * out, which the other pass
 /// reads.
-template <class T, int size>
+template <class Block, class T, int size>
 struct QueryPass {
-  using C = PassCut<size>;
+  using Mma = typename Block::Mma;
+  using C = PassCut<Block, size>;
   using Arguments = BackwardArguments<T>;
-  using Scores = matrix::Sums<C::fragments, C::columns>;
+  using Scores = matrix::Sums<Mma, C::fragments, C::columns>;
+  using Sums = matrix::Sums<Mma, C::fragments, size>;
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< plus one float per own row
   static constexpr int blocks = size == 128 ? 3 : 4;            ///< as for ForwardPass
 
   /// A thread's data for its rows.
   struct Rows {
-    float normalizer[C::fragments][2], row_sum[C::fragments][2];
+    float normalizer[C::fragments][Mma::halves], row_sum[C::fragments][Mma::halves];
   };
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
     const BlockPosition position = BlockPosition::of(block, all, all.heads, C::own_rows);
     if (position.own >= position.length) return;
@@ -212,15 +209,13 @@ struct QueryPass {
     add_up_rows(block, all, position, row_sums);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
-    const std::uint32_t queries = Block::Mma::template left_address<size>(block, 0, row);
-    const std::uint32_t douts = Block::Mma::template left_address<size>(block, C::own_tile, row);
-    matrix::Sums<C::fragments, size> sums;
+    const std::uint32_t queries = Mma::template left_address<size>(block, 0, row);
+    const std::uint32_t douts = Mma::template left_address<size>(block, C::own_tile, row);
+    Sums sums;
     sums.clear();
     Rows rows{};
     for (int turn = keys.first_turn; keys.pass_in(turn); ++turn) {
-      block.wait_for_copies();
-      block.sync();
-      if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
+      keys.advance(block, turn);
       if (query >= position.length) continue;
       if (turn == keys.first_turn) rows = rows_of(block, all, position, row, row_sums);
       MYLOS_LOOP
@@ -237,10 +232,9 @@ struct QueryPass {
 
   /// Computes row_sums (own rows) of dout * out; adjacent threads cooperate on a row. Rows beyond the sequence get
   /// undefined values.
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPosition& position,
                                                float* row_sums) {
-    constexpr int step = matrix::threads / C::octets, rounds = C::own_rows / step, at_once = rounds < 4 ? rounds : 4;
+    constexpr int step = Mma::threads / C::octets, rounds = C::own_rows / step, at_once = rounds < 4 ? rounds : 4;
     static_assert(rounds % at_once == 0);
     const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = position.first + position.own;
     const int own = block.thread() / C::octets, octet = block.thread() % C::octets,
@@ -271,17 +265,15 @@ struct QueryPass {
     }
   }
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION Rows rows_of(const Block& block, const Arguments& all, const BlockPosition& position,
                                            int row, const float* row_sums) {
-    using Mma = typename Block::Mma;
     const int g = Mma::group(block.lane());
     Rows rows;
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
-      for (int half = 0; half < 2; ++half) {
-        const int own = row + f * matrix::fragment_rows + Mma::row(g) + half * Mma::half_rows;
+      for (int half = 0; half < Mma::halves; ++half) {
+        const int own = Mma::row_of(row + Mma::row(g), f, half);
         const int query = position.own + own;
         rows.row_sum[f][half] = row_sums[own];
         rows.normalizer[f][half] = query < position.length
@@ -292,15 +284,13 @@ struct QueryPass {
     return rows;
   }
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, std::uint32_t douts, int row, int turn, int column,
-                                            const Rows& rows, matrix::Sums<C::fragments, size>& sums) {
-    using Mma = typename Block::Mma;
+                                            const Rows& rows, Sums& sums) {
     const int keys = Buffer::tile(turn, 0), values = Buffer::tile(turn, 1);
     const int query = position.own + row, key = turn * C::buffered + column;
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
-    KeptQueries<C::fragments, C::columns> kept;
+    KeptQueries<Mma, C::fragments, C::columns> kept;
     kept.load(block, all, position, query, key);
     Scores scores, dscores;
     Mma::template multiply_transposed<T, size>(block, queries,
@@ -311,35 +301,35 @@ struct QueryPass {
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
-        const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
-        const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
+        const int of = Mma::column(key, j, t, i);
+        const int by = Mma::row_of(query + Mma::row(g), f, i / Mma::adjacent);
         if (of >= position.length || all.mask.hides(of, by)) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
-      gradients(block, rows.normalizer[f][i / 2], rows.row_sum[f][i / 2], kept(f, j, i), scores.c[f][j][i],
-                dscores.c[f][j][i]);
+      gradients(block, rows.normalizer[f][i / Mma::adjacent], rows.row_sum[f][i / Mma::adjacent], kept(f, j, i),
+                scores.c[f][j][i], dscores.c[f][j][i]);
     });
-    matrix::Operands<C::fragments, C::columns> rounded;
+    matrix::Operands<Mma, C::fragments, C::columns> rounded;
     Mma::template round<T>(block, dscores, rounded);
     Mma::template multiply_add<T, size>(block, rounded, Mma::template right_address<size>(block, keys, column), sums);
   }
 };
 
 /// The backward pass of keys and values over queries: computes dk and dv, summed over all query heads that use them.
-template <class T, int size>
+template <class Block, class T, int size>
 struct KeyPass {
-  using C = PassCut<size>;
+  using Mma = typename Block::Mma;
+  using C = PassCut<Block, size>;
   using Arguments = BackwardArguments<T>;
-  using Scores = matrix::Sums<C::fragments, C::columns>;
-  using Sums = matrix::Sums<C::fragments, size>;
+  using Scores = matrix::Sums<Mma, C::fragments, C::columns>;
+  using Sums = matrix::Sums<Mma, C::fragments, size>;
   /// Stored after the tiles: for each buffer, the log-sum-exps and row sums of its queries.
   static constexpr int of_queries = 2 * C::buffered;  ///< floats per buffer
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
   static constexpr int blocks = size == 128 ? 2 : 3;  ///< as for ForwardPass
 
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
     const BlockPosition position = BlockPosition::of(block, all, all.key_value_heads, C::own_rows);
     if (position.own >= position.length) return;
@@ -358,17 +348,21 @@ struct KeyPass {
     copy_queries(block, all, position, head, query, 0);
 
     const int row = block.warp() * C::warp_rows;
-    const std::uint32_t keys = Block::Mma::template left_address<size>(block, 0, row);
-    const std::uint32_t values = Block::Mma::template left_address<size>(block, C::own_tile, row);
+    const std::uint32_t keys = Mma::template left_address<size>(block, 0, row);
+    const std::uint32_t values = Mma::template left_address<size>(block, C::own_tile, row);
     Sums dkeys, dvalues;
     dkeys.clear();
     dvalues.clear();
     for (int turn = 0; head < end; ++turn) {
       const bool is_last = query + C::buffered >= end_of_queries;  // last queries of this head
       const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
+      if (C::buffers == 1 && turn > 0) {
+        block.sync();  // the queries before these have been read
+        copy_queries(block, all, position, head, query, turn);
+      }
       block.wait_for_copies();
       block.sync();
-      if (next_head < end) copy_queries(block, all, position, next_head, next_query, turn + 1);
+      if (C::buffers > 1 && next_head < end) copy_queries(block, all, position, next_head, next_query, turn + 1);
       MYLOS_LOOP
       for (int begin = 0; begin < C::buffered && query + begin < position.length && row < left; begin += C::columns) {
         const int key = position.own + row;
@@ -389,7 +383,6 @@ struct KeyPass {
   }
 
   /// Starts copying the queries of a head, from `query` on, to the buffer of `turn`.
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                 int head, int query, int turn) {
     const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
@@ -407,11 +400,9 @@ struct KeyPass {
   }
 
   /// Adds the contributions of the queries [first + begin, + columns) of a head to the sums of a warp's keys.
-  template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                int head, std::uint32_t keys, std::uint32_t values, int row, int first,
                                                int begin, int turn, Sums& dkeys, Sums& dvalues) {
-    using Mma = typename Block::Mma;
     const int queries = Buffer::tile(turn, 0), douts = Buffer::tile(turn, 1);
     const float* const numbers =
         reinterpret_cast<const float*>(block.shared() + Buffer::end) + turn % C::buffers * of_queries;
@@ -429,16 +420,16 @@ struct KeyPass {
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
-        const int of = key + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
-        if (all.mask.hides(of, query + j * matrix::fragment_columns + 2 * t + i % 2)) scores.c[f][j][i] = hidden_score;
+        const int of = Mma::row_of(key + Mma::row(g), f, i / Mma::adjacent);
+        if (all.mask.hides(of, Mma::column(query, j, t, i))) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
-      const int column = begin + j * matrix::fragment_columns + 2 * t + i % 2;
+      const int column = Mma::column(begin, j, t, i);
       gradients(block, numbers[column] * log2_of_e, numbers[C::buffered + column],
                 !all.dropout.active() || kept(f, j, i), scores.c[f][j][i], dscores.c[f][j][i]);
     });
-    matrix::Operands<C::fragments, C::columns> rounded;
+    matrix::Operands<Mma, C::fragments, C::columns> rounded;
     Mma::template round<T>(block, scores, rounded);
     Mma::template multiply_add<T, size>(block, rounded, Mma::template right_address<size>(block, douts, begin),
                                         dvalues);

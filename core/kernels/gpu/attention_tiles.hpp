@@ -3,32 +3,33 @@
 #include "core/kernels/gpu/attention_arguments.hpp"
 #include "core/kernels/gpu/matrix_tiles.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 /// Common parts of attention's passes on tensor cores. A thread block owns some rows of a head of a sequence, 16 per
-/// warp, and loops over the rows of the other side. These rows are copied to shared memory in two buffers: one is
-/// filled while the other is read. No two warps add to the same sum. Scores never leave registers: adjacent ones,
-/// rounded, form the left operand of the next product.
+/// warp, and loops over the rows of the other side. These rows are copied to shared memory, in two buffers if there is
+/// room: one is filled while the other is read. No two warps add to the same sum. Scores never leave registers:
+/// adjacent ones, rounded, form the left operand of the next product.
 namespace mylos::attention {
 
 /// Tile sizes of a pass: rows per warp in fragments of 16, rows per buffer, and columns of scores held in registers at
 /// once.
-template <int head_size, int row_fragments, int buffer_rows, int score_columns>
+template <class Block, int head_size, int row_fragments, int buffer_rows, int score_columns>
 struct Cut {
   static constexpr int size = head_size, fragments = row_fragments, buffered = buffer_rows, columns = score_columns;
   static constexpr int warp_rows = fragments * matrix::fragment_rows, own_rows = matrix::warps * warp_rows;
   static constexpr int octets = size / matrix::octet_size;
   static constexpr int own_tile = own_rows * octets, buffer_tile = buffered * octets;  ///< in octets
   /// Number of buffers; each holds two tiles.
-  static constexpr int buffers = 2;
+  static constexpr int buffers = Block::buffers;
 };
 
 /// With 32 rows per warp, loads from shared memory would serve twice as many products, but a multiprocessor would hold
 /// fewer warps to hide latencies: on an H200 that is slower with sequences of some hundred rows, and 4 % faster with
-/// causal ones of 2,048.
-template <int size>
-using PassCut = Cut<size, 1, 32, 32>;
+/// causal ones of 2,048. A block copies at least one octet per thread to a tile.
+template <class Block, int size>
+using PassCut = Cut<Block, size, 1, std::max(32, Block::Mma::threads* matrix::octet_size / size), 32>;
 
 /// Returns the number of blocks in a pass over heads of `samples` sequences; those beyond the end of their sequence
 /// return at once.
@@ -59,31 +60,30 @@ inline constexpr float log2_of_e = 1.44269504f;
 
 /// The scores of a thread that dropout keeps, if their rows are queries. A word has the keys of a row; its lowest bit
 /// is that of the thread's first column.
-template <int fragments, int columns>
+template <class Mma, int fragments, int columns>
 struct KeptQueries {
   static_assert(columns == keys_of_word);
-  std::uint32_t words[fragments][2];
+  std::uint32_t words[fragments][Mma::halves];
 
   /// Loads the bits of queries from `query` on and keys from `first_key` on, a multiple of 32; all are set without
   /// dropout.
   template <class T, class Block>
   MYLOS_BLOCK_FUNCTION void load(const Block& block, const PackedHeads<T>& all, const BlockPosition& position,
                                  int query, int first_key) {
-    using Mma = typename Block::Mma;
     const bool drops = all.dropout.active();
-    const int first = query + Mma::row(Mma::group(block.lane()));
+    const int first = query + Mma::row(Mma::group(block.lane())), t = Mma::in_group(block.lane());
     const std::uint32_t* const bits = drops ? all.kept.at(position.head, first_key / columns, position.first) : nullptr;
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
       MYLOS_UNROLLED
-      for (int half = 0; half < 2; ++half) {
-        const int row = first + f * matrix::fragment_rows + half * Mma::half_rows;
-        words[f][half] = drops ? bits[row < position.length ? row : query] >> (2 * Mma::in_group(block.lane())) : ~0u;
+      for (int half = 0; half < Mma::halves; ++half) {
+        const int row = Mma::row_of(first, f, half);
+        words[f][half] = drops ? bits[row < position.length ? row : query] >> Mma::column(0, 0, t, 0) : ~0u;
       }
     }
   }
   MYLOS_BLOCK_FUNCTION bool operator()(int fragment, int tile, int i) const {
-    return (words[fragment][i / 2] >> (tile * matrix::fragment_columns + i % 2) & 1u) != 0;
+    return (words[fragment][i / Mma::adjacent] >> Mma::column(0, tile, 0, i) & 1u) != 0;
   }
 };
 
@@ -91,9 +91,9 @@ struct KeptQueries {
 /// of the thread's first row.
 template <class Mma, int columns>
 struct KeptKeys {
-  static constexpr int tiles = columns / matrix::fragment_columns;
-  static_assert(columns == matrix::warp_size);
-  std::uint32_t loaded, words[tiles][2];
+  static constexpr int tiles = columns / Mma::columns;
+  static_assert(columns <= Mma::lanes);
+  std::uint32_t loaded, words[tiles][Mma::adjacent];
 
   /// Loads the bits of a head's queries from `query` on and keys from `first_key` on: each thread of the warp the word
   /// of one query. Without dropout there are none, and nothing below may be called.
@@ -101,7 +101,7 @@ struct KeptKeys {
   MYLOS_BLOCK_FUNCTION void load(const Block& block, const PackedHeads<T>& all, const BlockPosition& position, int head,
                                  int first_key, int query) {
     constexpr int keys = keys_of_word;
-    const int row = query + block.lane();
+    const int row = query + block.lane() % columns;
     loaded = 0;
     if (all.dropout.active()) {
       loaded = *all.kept.at(head, first_key / keys, position.first + (row < position.length ? row : query)) >>
@@ -111,22 +111,21 @@ struct KeptKeys {
   /// Gets the words of the thread's columns from the threads that loaded them.
   template <class Block>
   MYLOS_BLOCK_FUNCTION void spread(const Block& block) {
-    const int first = Mma::row(Mma::group(block.lane()));
+    const int first = Mma::row(Mma::group(block.lane())), t = Mma::in_group(block.lane());
     MYLOS_UNROLLED
     for (int j = 0; j < tiles; ++j) {
       MYLOS_UNROLLED
-      for (int i = 0; i < 2; ++i) {
-        words[j][i] =
-            block.shuffle(loaded, j * matrix::fragment_columns + 2 * Mma::in_group(block.lane()) + i) >> first;
+      for (int i = 0; i < Mma::adjacent; ++i) {
+        words[j][i] = block.shuffle(loaded, Mma::column(0, j, t, i)) >> first;
       }
     }
   }
   MYLOS_BLOCK_FUNCTION bool operator()(int fragment, int tile, int i) const {
-    return (words[tile][i % 2] >> (fragment * matrix::fragment_rows + i / 2 * Mma::half_rows) & 1u) != 0;
+    return (words[tile][i % Mma::adjacent] >> Mma::row_of(0, fragment, i / Mma::adjacent) & 1u) != 0;
   }
 };
 
-/// Double buffer in shared memory, from octet `first` on, for the rows that a pass loops over: two tiles per buffer,
+/// The buffers in shared memory, from octet `first` on, for the rows that a pass loops over: two tiles per buffer,
 /// one for each of two matrices, (buffers, 2 matrices, buffered, size).
 template <class C, int first>
 struct Buffers {
@@ -171,6 +170,19 @@ struct PassingKeys {
     const std::size_t rows = static_cast<std::size_t>(key) * stride;
     matrix::copy_tile<C::size, C::buffered>(block, keys + rows, stride, length - key, Buffer::tile(turn, 0));
     matrix::copy_tile<C::size, C::buffered>(block, values + rows, stride, length - key, Buffer::tile(turn, 1));
+  }
+
+  /// Waits for the keys and values of `turn`, of which those of the first turn are being copied, and with two buffers
+  /// starts copying those of the next.
+  template <class Block>
+  MYLOS_BLOCK_FUNCTION void advance(const Block& block, int turn) const {
+    if (C::buffers == 1 && turn > first_turn) {
+      block.sync();  // those before have been read
+      copy(block, turn);
+    }
+    block.wait_for_copies();
+    block.sync();
+    if (C::buffers > 1 && pass_in(turn + 1)) copy(block, turn + 1);
   }
 };
 

@@ -6,13 +6,13 @@
 #include <cstdint>
 
 /// Tiles of 16-bit elements in the shared memory of a thread block, and a warp's parts of products. All code is plain
-/// C++ over a `Block`, which provides the instructions: cuda_block.hpp on a device. The tests use a host implementation
-/// that runs a block's threads as a device does, which also tests every index in this file.
+/// C++ over a `Block`, which provides the instructions: cuda_block.hpp and hip_block.hpp on a device. The tests use a
+/// host implementation that runs a block's threads as a device does, which also tests every index in this file.
 ///
 /// `Block::Mma` multiplies tiles on tensor cores: M16n8k16 (m16n8k16.hpp) from compute capability 8.0 on, M8n8k4
-/// (m8n8k4.hpp) on 7.0. With both, a warp's part of a matrix consists of fragments of 16 rows and tiles of 8 columns. A
-/// thread holds four elements of a tile: two rows, `Mma::half_rows` apart, at columns 2 t and 2 t + 1. The eight values
-/// of g (Mma::group) tell which rows these are, the four of t (Mma::in_group) which columns.
+/// (m8n8k4.hpp) on 7.0, Mfma16x16x16 (mfma_16x16x16.hpp) on GPUs of AMD. With each, a warp's part of a matrix consists
+/// of fragments of 16 rows and of tiles, which Lanes describes. The values of g (Mma::group) tell which rows of a tile
+/// a thread holds, the four of t (Mma::in_group) which columns.
 namespace mylos::matrix {
 
 #if defined(MYLOS_DEVICE_BUILD)
@@ -23,10 +23,32 @@ namespace mylos::matrix {
 #define MYLOS_LOOP
 #endif
 
-inline constexpr int warp_size = 32, warps = 4, threads = warps * warp_size;
+/// Warps of a block, rows of a fragment, and inner elements of an operand's step.
+inline constexpr int warps = 4, fragment_rows = 16, fragment_inner = 16;
 
-/// Rows of a fragment, inner elements of an operand's step, and columns of a tile.
-inline constexpr int fragment_rows = 16, fragment_inner = 16, fragment_columns = 8;
+/// A warp of 32 or 64 threads, each of which holds four elements of a tile: `halves` rows, `half_rows` apart, at
+/// `adjacent` columns from column adjacent * t on. The base of each Mma.
+template <int warp_size, int distance>
+struct Lanes {
+  static constexpr int lanes = warp_size, threads = warps * lanes, half_rows = distance;
+  static constexpr int halves = 64 / lanes, adjacent = 4 / halves, columns = 4 * adjacent;
+
+  /// Return the row of a half of a thread's elements, if `first` is that in the first fragment, and the column of
+  /// element i of a tile, if `first` is that of the first tile.
+  static MYLOS_BLOCK_FUNCTION constexpr int row_of(int first, int fragment, int half) {
+    return first + fragment * fragment_rows + half * half_rows;
+  }
+  static MYLOS_BLOCK_FUNCTION constexpr int column(int first, int tile, int t, int i) {
+    return first + tile * columns + adjacent * t + i % adjacent;
+  }
+
+  /// Returns element i of pair `pair` in the sums of Mma::multiply_add; Mma::sum_octet and Mma::sum_word tell its
+  /// columns.
+  template <int tiles>
+  static MYLOS_BLOCK_FUNCTION constexpr float sum(const float (&c)[tiles][4], int pair, int half, int i) {
+    return c[pair][2 * half + i];
+  }
+};
 
 /// Eight adjacent elements of a row: the unit of copies and loads.
 struct alignas(16) Octet {
@@ -65,7 +87,7 @@ inline constexpr int tile_alignment = 16;
 /// not read.
 template <int size, int rows, class Block, class T>
 MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size_t stride, int filled, int tile) {
-  constexpr int octets = size / octet_size, step = threads / octets;
+  constexpr int octets = size / octet_size, step = Block::Mma::threads / octets;
   static_assert(rows % step == 0 && step % 8 == 0);
   const int row = block.thread() / octets, octet = block.thread() % octets;
   const std::uint32_t to = block.address(tile + position<size>(row, octet));
@@ -95,9 +117,9 @@ MYLOS_BLOCK_FUNCTION std::uint32_t further(std::uint32_t address, int rows, int 
 }
 
 /// A thread's part of C: 16 `fragments` rows by `columns`.
-template <int fragments, int columns>
+template <class Mma, int fragments, int columns>
 struct Sums {
-  static constexpr int tiles = columns / fragment_columns;
+  static constexpr int tiles = columns / Mma::columns;
   float c[fragments][tiles][4];
 
   MYLOS_BLOCK_FUNCTION void clear() {
@@ -111,8 +133,8 @@ struct Sums {
     }
   }
 
-  /// Calls body(fragment, tile, i) for each element: row 16 fragment + Mma::row(g) + i / 2 * Mma::half_rows, column
-  /// 8 tile + 2 t + i % 2.
+  /// Calls body(fragment, tile, i) for each element: row Mma::row_of(Mma::row(g), fragment, i / Mma::adjacent),
+  /// column Mma::column(0, tile, t, i).
   template <class Body>
   static MYLOS_BLOCK_FUNCTION void for_each(const Body& body) {
     MYLOS_UNROLLED
@@ -128,19 +150,18 @@ struct Sums {
 
 /// A thread's part of left operands: 16 `fragments` rows by `columns`, as Mma::round makes and Mma::multiply_add takes
 /// them.
-template <int fragments, int columns>
+template <class Mma, int fragments, int columns>
 struct Operands {
   static constexpr int steps = columns / fragment_inner;
-  std::uint32_t a[fragments][steps][4];
+  std::uint32_t a[fragments][steps][2 * Mma::halves];
 };
 
 /// to (rows of `stride`) = factor(fragment, half) * sums of Mma::multiply_add, rounded to T, for the first `filled` of
 /// the warp's rows. Stages them in the warp's rows of the tile at octet `tile`, from `row` on, which no other warp
 /// reads, so that global memory is written 16 bytes at a time.
-template <class T, int size, class Block, int fragments, class Factor>
-MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, size>& sums, const Factor& factor,
+template <class T, int size, class Block, class Mma, int fragments, class Factor>
+MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<Mma, fragments, size>& sums, const Factor& factor,
                                      int tile, int row, T* to, std::size_t stride, int filled) {
-  using Mma = typename Block::Mma;
   constexpr int octets = size / octet_size;
   Octet* const shared = block.shared() + tile;
   const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
@@ -148,20 +169,19 @@ MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, s
   MYLOS_UNROLLED
   for (int f = 0; f < fragments; ++f) {
     MYLOS_UNROLLED
-    for (int half = 0; half < 2; ++half) {
-      const int own = f * fragment_rows + Mma::row(g) + half * Mma::half_rows;
+    for (int half = 0; half < Mma::halves; ++half) {
+      const int own = Mma::row_of(Mma::row(g), f, half);
       const float x = factor(f, half);
       MYLOS_UNROLLED
       for (int j = 0; j < octets; ++j) {
-        const float(&c)[4] = sums.c[f][j];
         shared[position<size>(row + own, Mma::sum_octet(j, t))].words[Mma::sum_word(j, t)] =
-            block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
+            block.template pack<T>(x * Mma::sum(sums.c[f], j, half, 0), x * Mma::sum(sums.c[f], j, half, 1));
       }
     }
   }
   block.sync_warp();
   MYLOS_UNROLLED
-  for (int first = 0; first < fragments * fragment_rows * octets; first += warp_size) {
+  for (int first = 0; first < fragments * fragment_rows * octets; first += Mma::lanes) {
     const int i = first + block.lane(), own = i / octets, octet = i % octets;
     if (own < filled) {
       *reinterpret_cast<Octet*>(to + own * stride + octet * octet_size) = shared[position<size>(row + own, octet)];

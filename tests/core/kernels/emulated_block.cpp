@@ -15,7 +15,20 @@ namespace mylos::matrix {
 namespace {
 
 /// The operation in which a thread waits for other threads.
-enum class Meeting { none, block, warp, load, load_transposed, load_octet, product, quad_products, shuffle, ended };
+enum class Meeting {
+  none,
+  block,
+  warp,
+  load,
+  load_transposed,
+  load_octet,
+  load_word,
+  product,
+  quad_products,
+  wave_product,
+  shuffle,
+  ended
+};
 
 struct Copy {
   std::byte* to;
@@ -32,7 +45,7 @@ struct Thread {
 
   std::uint32_t row = 0;  ///< address in shared memory
   std::uint32_t* loaded = nullptr;
-  std::array<float*, 2> c{};  ///< four elements each; M16n8k16 has the first
+  std::array<float*, 2> c{};  ///< four elements each; only M8n8k4 has the second
   std::array<std::uint32_t, 4> a{};
   std::array<std::uint32_t, 2> b{};
   bool b_has_columns = false;  ///< of M8n8k4: a thread has elements of a column of b, not of a row
@@ -47,7 +60,8 @@ std::uint16_t element_of(std::uint32_t word, int index) { return static_cast<std
 
 class EmulatedThreads {
  public:
-  EmulatedThreads(std::size_t octets, ThreadOrder order) : shared_(octets), order_(order), all_(threads) {}
+  EmulatedThreads(int lanes, std::size_t octets, ThreadOrder order)
+      : lanes_(lanes), shared_(octets), order_(order), all_(static_cast<std::size_t>(warps) * lanes) {}
 
   void run(int block, const std::function<void(const EmulatedBlock&)>& body);
 
@@ -57,6 +71,7 @@ class EmulatedThreads {
   }
   void yield(int thread) { swapcontext(&all_[thread].context, &scheduler_); }
   Thread& of(int thread) { return all_[thread]; }
+  int lanes() const { return lanes_; }
   Octet* shared() { return shared_.data(); }
   /// Returns the address of `bytes` bytes of shared memory.
   std::byte* at(std::uint32_t address, std::size_t bytes) {
@@ -73,10 +88,12 @@ class EmulatedThreads {
   void run_warp(int warp);
   void meet_in_warp(Thread* lanes);
   void load(Thread* lanes, bool transposed);
-  void count_load(const Thread* lanes);
+  void count_load(const Thread* lanes, int bytes);
   static void multiply(Thread* lanes);
   static void multiply_quads(Thread* lanes);
+  static void multiply_wave(Thread* lanes);
 
+  int lanes_;
   std::vector<Octet> shared_;
   ThreadOrder order_;
   std::vector<Thread> all_;
@@ -103,8 +120,7 @@ void EmulatedThreads::run(int block, const std::function<void(const EmulatedBloc
   body_ = &body;
   block_ = block;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
-  for (int i = 0; i < threads; ++i) {
-    Thread& thread = all_[i];
+  for (Thread& thread : all_) {
     thread.meeting = Meeting::none;
     getcontext(&thread.context);
     thread.context.uc_stack.ss_sp = thread.stack.data();
@@ -116,7 +132,7 @@ void EmulatedThreads::run(int block, const std::function<void(const EmulatedBloc
   for (;;) {
     for (int i = 0; i < warps; ++i) run_warp(ordered(i, warps));
     const auto ended = std::count_if(all_.begin(), all_.end(), [](auto& t) { return t.meeting == Meeting::ended; });
-    if (ended == threads) break;
+    if (ended == std::ssize(all_)) break;
     if (ended != 0) throw std::logic_error("a thread waits for a block whose other threads have ended");
     for (Thread& thread : all_) thread.meeting = Meeting::none;
   }
@@ -127,21 +143,21 @@ void EmulatedThreads::run(int block, const std::function<void(const EmulatedBloc
 
 /// Runs until all threads of a warp wait for the block or have ended.
 void EmulatedThreads::run_warp(int warp) {
-  Thread* const lanes = all_.data() + static_cast<std::ptrdiff_t>(warp) * warp_size;
+  Thread* const lanes = all_.data() + static_cast<std::ptrdiff_t>(warp) * lanes_;
   for (;;) {
-    for (int i = 0; i < warp_size; ++i) {
-      const int lane = ordered(i, warp_size);
-      entering_ = warp * warp_size + lane;  // index of a thread that starts
+    for (int i = 0; i < lanes_; ++i) {
+      const int lane = ordered(i, lanes_);
+      entering_ = warp * lanes_ + lane;  // index of a thread that starts
       if (lanes[lane].meeting == Meeting::none) swapcontext(&scheduler_, &lanes[lane].context);
       if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
     }
     const Meeting meeting = lanes[0].meeting;
-    for (int i = 1; i < warp_size; ++i) {
+    for (int i = 1; i < lanes_; ++i) {
       if (lanes[i].meeting != meeting) throw std::logic_error("the threads of a warp do not meet in one place");
     }
     if (meeting == Meeting::block || meeting == Meeting::ended) return;
     meet_in_warp(lanes);
-    for (int i = 0; i < warp_size; ++i) lanes[i].meeting = Meeting::none;
+    for (int i = 0; i < lanes_; ++i) lanes[i].meeting = Meeting::none;
   }
 }
 
@@ -152,18 +168,23 @@ void EmulatedThreads::meet_in_warp(Thread* lanes) {
     case Meeting::load_transposed:
       return load(lanes, true);
     case Meeting::load_octet:
-      return count_load(lanes);
+      return count_load(lanes, sizeof(Octet));
+    case Meeting::load_word:
+      return count_load(lanes, sizeof(std::uint32_t));
     case Meeting::product:
       counts.multiply_adds += std::size_t{16 * 8 * 16};
       return multiply(lanes);
     case Meeting::quad_products:
       counts.multiply_adds += std::size_t{4 * 8 * 8 * 4};
       return multiply_quads(lanes);
+    case Meeting::wave_product:
+      counts.multiply_adds += std::size_t{16 * 16 * 16};
+      return multiply_wave(lanes);
     case Meeting::shuffle: {
-      std::array<std::uint32_t, warp_size> values{};
-      for (int i = 0; i < warp_size; ++i) values[i] = lanes[i].value;
-      for (int i = 0; i < warp_size; ++i) {
-        if (lanes[i].from < 0 || lanes[i].from >= warp_size) throw std::logic_error("a shuffle from no thread");
+      std::array<std::uint32_t, 64> values{};
+      for (int i = 0; i < lanes_; ++i) values[i] = lanes[i].value;
+      for (int i = 0; i < lanes_; ++i) {
+        if (lanes[i].from < 0 || lanes[i].from >= lanes_) throw std::logic_error("a shuffle from no thread");
         lanes[i].value = values[lanes[i].from];
       }
       return;
@@ -173,15 +194,16 @@ void EmulatedThreads::meet_in_warp(Thread* lanes) {
   }
 }
 
-/// Counts a load of 16 bytes per thread, which the memory does for eight adjacent threads at a time. Threads with one
-/// address share an access, and threads with different addresses in one group of four banks need one each.
-void EmulatedThreads::count_load(const Thread* lanes) {
+/// Counts a load of 16 or 4 bytes per thread, which the memory does for 128 bytes of adjacent threads at a time.
+/// Threads with one address share an access, and threads with different addresses in the same banks need one each.
+void EmulatedThreads::count_load(const Thread* lanes, int bytes) {
   ++counts.operand_loads;
-  for (int first = 0; first < warp_size; first += 8) {
-    std::array<int, 8> in_group{};
-    for (int i = first; i < first + 8; ++i) {
+  const int at_once = 128 / bytes;
+  for (int first = 0; first < lanes_; first += at_once) {
+    std::array<int, 32> in_group{};
+    for (int i = first; i < first + at_once; ++i) {
       const auto has_address = [&](const Thread& other) { return other.row == lanes[i].row; };
-      if (std::none_of(lanes + first, lanes + i, has_address)) ++in_group[lanes[i].row / sizeof(Octet) % 8];
+      if (std::none_of(lanes + first, lanes + i, has_address)) ++in_group[lanes[i].row / bytes % at_once];
     }
     counts.bank_conflicts += static_cast<std::size_t>(*std::max_element(in_group.begin(), in_group.end()) - 1);
   }
@@ -190,13 +212,13 @@ void EmulatedThreads::count_load(const Thread* lanes) {
 /// ldmatrix.m8n8.x4: thread 8 i + r provides the address of row r of matrix i. Thread 4 g + t receives elements (g, 2
 /// t) and (g, 2 t + 1) or, if transposed, (2 t, g) and (2 t + 1, g).
 void EmulatedThreads::load(Thread* lanes, bool transposed) {
-  count_load(lanes);
+  count_load(lanes, sizeof(Octet));
   for (int matrix = 0; matrix < 4; ++matrix) {
     const auto element = [&](int r, int column) {
       const auto* const row = reinterpret_cast<const Octet*>(at(lanes[8 * matrix + r].row, sizeof(Octet)));
       return element_of(row->words[column / 2], column % 2);
     };
-    for (int i = 0; i < warp_size; ++i) {
+    for (int i = 0; i < M16n8k16::lanes; ++i) {
       const int g = i / 4, t = i % 4;
       const std::uint16_t low = transposed ? element(2 * t, g) : element(g, 2 * t);
       const std::uint16_t high = transposed ? element(2 * t + 1, g) : element(g, 2 * t + 1);
@@ -210,7 +232,7 @@ void EmulatedThreads::load(Thread* lanes, bool transposed) {
 void EmulatedThreads::multiply(Thread* lanes) {
   std::array<std::array<float, 16>, 16> a{};
   std::array<std::array<float, 8>, 16> b{};
-  for (int i = 0; i < warp_size; ++i) {
+  for (int i = 0; i < M16n8k16::lanes; ++i) {
     const int group = i >> 2, in_group = i % 4;
     for (int e = 0; e < 8; ++e) {
       const int row = e < 2 || (e >= 4 && e < 6) ? group : group + 8;
@@ -222,7 +244,7 @@ void EmulatedThreads::multiply(Thread* lanes) {
       b[row][group] = lanes[i].to_float(element_of(lanes[i].b[e / 2], e % 2));
     }
   }
-  for (int i = 0; i < warp_size; ++i) {
+  for (int i = 0; i < M16n8k16::lanes; ++i) {
     for (int e = 0; e < 4; ++e) {
       const int row = (i >> 2) + (e < 2 ? 0 : 8), column = i % 4 * 2 + (e & 1);
       float sum = lanes[i].c[0][e];
@@ -264,6 +286,25 @@ void EmulatedThreads::multiply_quads(Thread* lanes) {
     });
   }
 }
+
+/// v_mfma_f32_16x16x16_f16 and _bf16: the layouts of a, b and c follow those of AMD's "Matrix Instruction Calculator".
+void EmulatedThreads::multiply_wave(Thread* lanes) {
+  std::array<std::array<float, 16>, 16> a{}, b{};
+  for (int i = 0; i < Mfma16x16x16::lanes; ++i) {
+    for (int e = 0; e < 4; ++e) {
+      a[i % 16][4 * (i / 16) + e] = lanes[i].to_float(element_of(lanes[i].a[e / 2], e % 2));
+      b[4 * (i / 16) + e][i % 16] = lanes[i].to_float(element_of(lanes[i].b[e / 2], e % 2));
+    }
+  }
+  for (int i = 0; i < Mfma16x16x16::lanes; ++i) {
+    for (int e = 0; e < 4; ++e) {
+      for (int k = 0; k < 16; ++k) lanes[i].c[0][e] += a[4 * (i / 16) + e][k] * b[k][i % 16];
+    }
+  }
+}
+
+int EmulatedBlock::lane() const { return thread_ % threads_.lanes(); }
+int EmulatedBlock::warp() const { return thread_ / threads_.lanes(); }
 
 void EmulatedBlock::sync() const {
   threads_.meet(thread_, Meeting::block);
@@ -334,7 +375,7 @@ void EmulatedAmpereBlock::multiply_add(float (&c)[4], const std::uint32_t (&a)[4
   threads_.yield(thread_);
 }
 
-void EmulatedVoltaBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
+void EmulatedSynchronousBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
   std::byte* const target = threads_.at(to, bytes);
   if (!is_there) {
     std::memset(target, 0, bytes);
@@ -345,10 +386,18 @@ void EmulatedVoltaBlock::copy(std::uint32_t to, const void* from, std::size_t by
 }
 
 /// Reads when the thread arrives, not when all have: threads of such a device do not wait for each other to load.
-void EmulatedVoltaBlock::load_octet(std::uint32_t octet, std::uint32_t (&m)[4]) const {
+void EmulatedSynchronousBlock::load_octet(std::uint32_t octet, std::uint32_t (&m)[4]) const {
   std::memcpy(m, threads_.at(octet, sizeof(Octet)), sizeof(Octet));
   threads_.meet(thread_, Meeting::load_octet).row = octet;
   threads_.yield(thread_);
+}
+
+std::uint32_t EmulatedSynchronousBlock::load_word(std::uint32_t word) const {
+  std::uint32_t loaded;
+  std::memcpy(&loaded, threads_.at(word, sizeof loaded), sizeof loaded);
+  threads_.meet(thread_, Meeting::load_word).row = word;
+  threads_.yield(thread_);
+  return loaded;
 }
 
 void EmulatedVoltaBlock::multiply_add(float (&c0)[4], float (&c1)[4], const std::array<std::uint32_t, 2>& a,
@@ -363,9 +412,19 @@ void EmulatedVoltaBlock::multiply_add(float (&c0)[4], float (&c1)[4], const std:
   threads_.yield(thread_);
 }
 
-EmulationCounts emulate(std::size_t blocks, std::size_t octets, ThreadOrder order,
+void EmulatedMfmaBlock::multiply_add(float (&c)[4], const std::array<std::uint32_t, 2>& a,
+                                     const std::array<std::uint32_t, 2>& b, float (*to_float)(std::uint16_t)) const {
+  Thread& self = threads_.meet(thread_, Meeting::wave_product);
+  self.c = {c, nullptr};
+  self.a = {a[0], a[1]};
+  self.b = b;
+  self.to_float = to_float;
+  threads_.yield(thread_);
+}
+
+EmulationCounts emulate(std::size_t blocks, int lanes, std::size_t octets, ThreadOrder order,
                         const std::function<void(const EmulatedBlock&)>& body) {
-  EmulatedThreads all(octets, order);
+  EmulatedThreads all(lanes, octets, order);
   for (std::size_t block = 0; block < blocks; ++block) all.run(static_cast<int>(block), body);
   return all.counts;
 }

@@ -2,6 +2,7 @@
 
 #include "core/kernels/cuda/m16n8k16.hpp"
 #include "core/kernels/cuda/m8n8k4.hpp"
+#include "core/kernels/hip/mfma_16x16x16.hpp"
 #include "core/numeric.hpp"
 
 #include <array>
@@ -11,8 +12,8 @@
 #include <functional>
 #include <memory>
 
-/// Emulates a block of device threads on the host. The kernel source runs in each of its 128 threads, which take turns.
-/// A warp operation is executed once all 32 threads have reached it. To expose errors that could occur on a device,
+/// Emulates a block of device threads on the host. The kernel source runs in each of its threads, which take turns. A
+/// warp operation is executed once all 32 or 64 threads have reached it. To expose errors that could occur on a device,
 /// threads run one after the other in the requested order between two synchronisation points, asynchronous copies leave
 /// NaNs in shared memory until they are waited for, and shared memory starts as NaNs.
 namespace mylos::matrix {
@@ -22,15 +23,15 @@ enum class ThreadOrder { ascending, descending };
 
 class EmulatedThreads;
 
-/// The counterparts of the blocks in cuda_block.hpp, which documents the functions.
+/// The counterparts of the blocks in cuda_block.hpp and hip_block.hpp, which document the functions.
 class EmulatedBlock {
  public:
   EmulatedBlock(EmulatedThreads& threads, int index, int thread) : threads_(threads), index_(index), thread_(thread) {}
 
   int index() const { return index_; }
   int thread() const { return thread_; }
-  int lane() const { return thread_ % warp_size; }
-  int warp() const { return thread_ / warp_size; }
+  int lane() const;
+  int warp() const;
 
   void sync() const;
   void sync_warp() const;
@@ -60,6 +61,7 @@ class EmulatedBlock {
 class EmulatedAmpereBlock : public EmulatedBlock {
  public:
   using Mma = M16n8k16;
+  static constexpr int buffers = 2;
   explicit EmulatedAmpereBlock(const EmulatedBlock& block) : EmulatedBlock(block) {}
 
   void copy(std::uint32_t to, const void* from, bool is_there) const { copy(to, from, sizeof(Octet), is_there); }
@@ -79,15 +81,26 @@ class EmulatedAmpereBlock : public EmulatedBlock {
                     float (*to_float)(std::uint16_t)) const;
 };
 
-class EmulatedVoltaBlock : public EmulatedBlock {
+/// A block that copies at once, and whose threads do not wait for each other to load.
+class EmulatedSynchronousBlock : public EmulatedBlock {
  public:
-  using Mma = M8n8k4;
-  explicit EmulatedVoltaBlock(const EmulatedBlock& block) : EmulatedBlock(block) {}
+  explicit EmulatedSynchronousBlock(const EmulatedBlock& block) : EmulatedBlock(block) {}
 
   void copy(std::uint32_t to, const void* from, bool is_there) const { copy(to, from, sizeof(Octet), is_there); }
   void copy_word(std::uint32_t to, const void* from, bool is_there) const { copy(to, from, 4, is_there); }
   static void wait_for_copies() {}
   void load_octet(std::uint32_t octet, std::uint32_t (&m)[4]) const;
+  std::uint32_t load_word(std::uint32_t word) const;
+
+ private:
+  void copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const;
+};
+
+class EmulatedVoltaBlock : public EmulatedSynchronousBlock {
+ public:
+  using Mma = M8n8k4;
+  static constexpr int buffers = 2;
+  using EmulatedSynchronousBlock::EmulatedSynchronousBlock;
 
   template <class T>
   void multiply_add_transposed(float (&c0)[4], float (&c1)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0,
@@ -101,21 +114,37 @@ class EmulatedVoltaBlock : public EmulatedBlock {
   }
 
  private:
-  void copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const;
   void multiply_add(float (&c0)[4], float (&c1)[4], const std::array<std::uint32_t, 2>& a,
                     const std::array<std::uint32_t, 2>& b, bool b_has_columns, float (*to_float)(std::uint16_t)) const;
+};
+
+class EmulatedMfmaBlock : public EmulatedSynchronousBlock {
+ public:
+  using Mma = Mfma16x16x16;
+  static constexpr int buffers = 1;
+  using EmulatedSynchronousBlock::EmulatedSynchronousBlock;
+
+  template <class T>
+  void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0, std::uint32_t b1) const {
+    multiply_add(c, {a0, a1}, {b0, b1}, to_float<T>);
+  }
+
+ private:
+  void multiply_add(float (&c)[4], const std::array<std::uint32_t, 2>& a, const std::array<std::uint32_t, 2>& b,
+                    float (*to_float)(std::uint16_t)) const;
 };
 
 /// Counters of a launch.
 struct EmulationCounts {
   std::size_t multiply_adds = 0;   ///< of elements, by instructions of tensor cores
-  std::size_t operand_loads = 0;   ///< warp loads of 512 bytes: of four matrices, or of an octet per thread
-  std::size_t bank_conflicts = 0;  ///< bank accesses of those loads beyond the required four
+  std::size_t operand_loads = 0;   ///< warp loads: of four matrices, or of an octet or a word per thread
+  std::size_t bank_conflicts = 0;  ///< bank accesses of those loads beyond one for each 128 bytes
 };
 
-/// Runs body(block) in all threads of blocks [0, blocks), with `octets` octets of shared memory per block. Throws
-/// std::logic_error with the reason if threads do not synchronise correctly, or if addresses are outside shared memory.
-EmulationCounts emulate(std::size_t blocks, std::size_t octets, ThreadOrder order,
+/// Runs body(block) in all threads of blocks [0, blocks), each of `warps` warps of `lanes` threads with `octets` octets
+/// of shared memory. Throws std::logic_error with the reason if threads do not synchronise correctly, or if addresses
+/// are outside shared memory.
+EmulationCounts emulate(std::size_t blocks, int lanes, std::size_t octets, ThreadOrder order,
                         const std::function<void(const EmulatedBlock&)>& body);
 
 }  // namespace mylos::matrix
