@@ -28,7 +28,7 @@ DeviceInfo describe(int index) {
 }
 
 std::string build_obstacle(const DeviceInfo& device) {
-  return return architecture_obstacle(device, nvidia_gpu(MYLOS_CUDA_ARCHITECTURE));
+  return architecture_obstacle(device, nvidia_gpu(MYLOS_CUDA_ARCHITECTURE));
 }
 
 }  // namespace mylos::gpu
