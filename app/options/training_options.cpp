@@ -98,11 +98,13 @@ Option gemm_option() {
 
 Option attention_option() {
   return enumeration_option(
-      named("attention", "KERNEL", computing, "train plan eval ask bench/step bench/batch",
-            "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later, "
-            "half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those that "
-            "agree with portable on this device when the run starts, by times that are cached if there are several",
-            {.on_resume = OnResume::free}),
+      named(
+          "attention", "KERNEL", computing, "train plan eval ask bench/step bench/batch",
+          "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later and "
+          "on AMD's, half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those "
+          "that "
+          "agree with portable on this device when the run starts, by times that are cached if there are several",
+          {.on_resume = OnResume::free}),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}}, MYLOS_FIELD(run.task.attention),
       find_attention_kernel,
       [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });

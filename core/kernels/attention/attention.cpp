@@ -57,7 +57,7 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
                                        const GpuArchitecture& device) {
   if (kernel == AttentionKernel::portable) return {};
-  if (!device.is_nvidia()) return "it needs a GPU";
+  if (!device.is_gpu()) return "it needs a GPU";
   std::string obstacle = kernel == AttentionKernel::cudnn ? cudnn_precision_obstacle(precision)
                                                           : attention::tensor_core_obstacle(device, precision);
   if (obstacle.empty()) obstacle = head_size_obstacle(kernel, head_size);
@@ -71,13 +71,14 @@ namespace mylos::attention {
 
 std::string cudnn_device_obstacle(const GpuArchitecture& device) {
   if (device.is_nvidia(80)) return {};
-  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has {}.{}",
-                     device.number / 10, device.number % 10);
+  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, not of {}", to_string(device));
 }
 
 std::string tensor_core_obstacle(const GpuArchitecture& architecture, Precision precision) {
   if (!architecture.is_gpu()) {
-    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later";
+    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later, "
+           "or "
+           "of AMD";
   }
   if (architecture.multiplies(precision)) return {};
   const bool takes_both = architecture.multiplies(Precision::bfloat16);

@@ -28,10 +28,9 @@ std::vector<AttentionKernel> candidates_of(const AttentionUse& use,
 
 std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, const GpuArchitecture& device) {
   return candidates_of(use, [&](AttentionKernel kernel) {
-    // A build for 7.0 runs on later GPUs, which only emulate its instructions.
-    const bool has_instructions_of_device =
-        attention::tensor_core_architecture == nvidia_gpu(device.is_nvidia(80) ? 80 : 70);
-    if (kernel == AttentionKernel::tensor_cores && !has_instructions_of_device) return false;
+    // A build for 7.0 runs on later GPUs, which only emulate its instructions. gfx942 has those of gfx90a.
+    const GpuArchitecture instructions = device.is_amd() ? amd_gpu(0x90a) : nvidia_gpu(device.is_nvidia(80) ? 80 : 70);
+    if (kernel == AttentionKernel::tensor_cores && attention::tensor_core_architecture != instructions) return false;
     return attention_obstacle(kernel, use.precision, use.shape.head_size, device).empty();
   });
 }

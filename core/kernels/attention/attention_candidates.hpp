@@ -16,9 +16,8 @@ struct AttentionUse {
 };
 
 /// Returns the kernels that can be used on `device`: those that this build and machine can run, and that meet the
-/// requirements. A run proves them on its device before it uses them
-/// (attention_proof.hpp). The portable kernel is always the last; before it come those of GPUs, first the one that
-/// gives the same bits in each run.
+/// requirements. A run proves them on its device before it uses them (attention_proof.hpp). The portable kernel is
+/// always the last; before it come those of GPUs, first the one that gives the same bits in each run.
 std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, const GpuArchitecture& device);
 /// The same in a build for that device, with every library.
 std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, const GpuArchitecture& device);

@@ -9,7 +9,8 @@ namespace mylos {
 /// The implementation of attention.
 enum class AttentionKernel {
   portable,      ///< runs on every Kokkos backend; sums of products in float
-  tensor_cores,  ///< bfloat16 and half on GPUs from compute capability 8.0 on, half on 7.0; head sizes 32, 64 and 128
+  tensor_cores,  ///< bfloat16 and half on GPUs from compute capability 8.0 on and on gfx90a and gfx942, half on 7.0;
+                 ///< head sizes 32, 64 and 128
   cudnn,         ///< the library, from 8.0 on; bfloat16 and half; head sizes up to 128; no dropout
 };
 

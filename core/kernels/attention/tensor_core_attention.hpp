@@ -8,8 +8,8 @@
 /// 32, 64 and 128 elements, and 16-byte aligned arrays.
 namespace mylos::attention {
 
-/// The architecture whose instructions the passes of this build use: NVIDIA's 8.0 for bfloat16 and half, 7.0 for half;
-/// none if the build has no such passes. The functions below fail for other types.
+/// The architecture whose instructions the passes of this build use: NVIDIA's 8.0 or AMD's gfx90a for bfloat16 and
+/// half, 7.0 for half; none if the build has no such passes. The functions below fail for other types.
 extern const GpuArchitecture tensor_core_architecture;
 
 /// Returns the reason why passes with the instructions of `architecture` (none: no passes) cannot run with this element

@@ -7,7 +7,7 @@ namespace mylos::attention {
 
 using matrix::HipBlock;
 
-const int tensor_core_capability = 80;
+const GpuArchitecture tensor_core_architecture = amd_gpu(0x90a);
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

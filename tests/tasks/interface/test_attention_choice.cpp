@@ -74,7 +74,8 @@ TEST(AttentionPlan, IsThatOfTheGpu) {
   EXPECT_EQ(planned(nvidia_gpu(90), use_of(Precision::float16, 44)), AttentionKernel::portable);
   EXPECT_EQ(planned(nvidia_gpu(70), use_of(Precision::bfloat16)), AttentionKernel::portable);
   EXPECT_EQ(planned({}, use_of(Precision::bfloat16)), AttentionKernel::portable);
-  EXPECT_EQ(planned(amd_gpu(0x90a), use_of(Precision::bfloat16)), AttentionKernel::portable);
+  EXPECT_EQ(planned(amd_gpu(0x90a), use_of(Precision::bfloat16)), AttentionKernel::tensor_cores);
+  EXPECT_EQ(planned(amd_gpu(0x942), use_of(Precision::float32)), AttentionKernel::portable);
 }
 
 TEST(AttentionPlan, HasTheKernelThatIsAskedForOrIsAnError) {
@@ -89,8 +90,8 @@ TEST(AttentionPlan, HasTheKernelThatIsAskedForOrIsAnError) {
   EXPECT_EQ(planned(AttentionKernel::cudnn, nvidia_gpu(90), use), AttentionKernel::cudnn);
   EXPECT_EQ(planned(AttentionKernel::tensor_cores, nvidia_gpu(70), use), AttentionKernel::tensor_cores);
   EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(70), use); }),
-            "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has "
-            "7.0; use --attention portable");
+            "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, not of compute "
+            "capability 7.0; use --attention portable");
   EXPECT_EQ(
       tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(90), use_of(Precision::float16, 64, 0.1)); }),
       dropout_is_missing);

@@ -27,6 +27,9 @@ TEST(AttentionCandidates, AreThoseOfTheDevice) {
               (Kernels{Kernel::tensor_cores, Kernel::cudnn, Kernel::portable}));
   }
   EXPECT_EQ(candidates(nvidia_gpu(70), Precision::float16), (Kernels{Kernel::tensor_cores, Kernel::portable}));
+  for (const Precision precision : {Precision::bfloat16, Precision::float16}) {
+    EXPECT_EQ(candidates(amd_gpu(0x942), precision), (Kernels{Kernel::tensor_cores, Kernel::portable}));
+  }
   EXPECT_EQ(candidates({}, Precision::bfloat16), Kernels{Kernel::portable});
 }
 
@@ -60,6 +63,9 @@ TEST(AttentionCandidates, CanBeRunHere) {
   EXPECT_EQ(attention_candidates(use, nvidia_gpu(90)), expected);
   EXPECT_EQ(attention_candidates(use_of(Precision::float32, 64), nvidia_gpu(90)), Kernels{Kernel::portable});
   EXPECT_EQ(attention_candidates(use, {}), Kernels{Kernel::portable});
+  for (const GpuArchitecture& device : {amd_gpu(0x90a), amd_gpu(0x942)}) {
+    EXPECT_EQ(attention_candidates(use, device).size(), attention::tensor_core_architecture.is_amd() ? 2u : 1u);
+  }
 }
 
 TEST(AttentionCandidates, AreTimedWithoutThePortableOneIfThereAreOthers) {
@@ -74,7 +80,12 @@ TEST(PlannedAttentionObstacle, IsThatOfThePlannedDevice) {
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::bfloat16, 64, nvidia_gpu(80)), "");
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::float16, 64, nvidia_gpu(70)), "");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 64, nvidia_gpu(70)),
-            "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, not of compute capability 7.0");
+  EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::bfloat16, 64, amd_gpu(0x90a)), "");
+  EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::float32, 64, amd_gpu(0x90a)),
+            "tensor cores take bfloat16 and half, not float");
+  EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 64, amd_gpu(0x90a)),
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, not of gfx90a");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float32, 64, nvidia_gpu(90)),
             "attention by cuDNN takes bfloat16 and half, not float");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 20, nvidia_gpu(90)),
