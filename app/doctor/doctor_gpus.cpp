@@ -3,7 +3,7 @@
 #include "core/base/options/option_values.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/text/quantities.hpp"
-#include "core/kernels/cuda/device_obstacle.hpp"
+#include "core/kernels/gpu/device_obstacle.hpp"
 #include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/process/processors.hpp"
 #include "core/base/process/threads.hpp"
-#include "core/kernels/cuda/device_obstacle.hpp"
+#include "core/kernels/gpu/device_obstacle.hpp"
 #include "core/tool_fences.hpp"
 
 #include <algorithm>

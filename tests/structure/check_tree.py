@@ -27,7 +27,7 @@ ARROWS = {
     "core/kernels/updates": "core/kernels core core/base/*",
     "core/kernels/gpu": "core/kernels/* core core/base/*",
     "core/kernels/cuda": "core/kernels/gpu core/kernels/* core core/base/*",
-    "core/kernels/hip": "core/kernels/cuda core/kernels/gpu core/kernels/* core core/base/*",
+    "core/kernels/hip": "core/kernels/gpu core/kernels/* core core/base/*",
     "nn": "core core/base/* core/kernels/*",
     "nn/layers": "nn core core/base/* core/kernels/*",
     "nn/heads": "nn/layers nn core core/base/* core/kernels/*",
@@ -65,9 +65,9 @@ ARROWS = {
     "tasks/image_classification": "tasks/interface families/* train/* data/* nn/* core core/base/* core/kernels/*",
     "tasks": "tasks/* families data/huggingface core/base/*",
     "app/options": "tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
-    "app/program": "core/kernels/cuda app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
+    "app/program": "core/kernels/gpu app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/bench": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
-    "app/doctor": "core/kernels/cuda app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
+    "app/doctor": "core/kernels/gpu app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/checkpoint": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/plan": "app/bench app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/batch": "app/plan app/bench app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
@@ -125,7 +125,7 @@ OTHER_PROGRAMS = {
     r"|retry|write-out|dump-header|output|header",  # curl
     "core/base/options/option.cpp": r"",  # "--{}" in the table of options itself
     "core/base/process/processors.cpp": r"cpus-per-task|bind-to|map-by",  # srun, mpirun
-    "core/kernels/cuda/device_obstacle.cpp": r"gpus-per-task",  # srun
+    "core/kernels/gpu/device_obstacle.cpp": r"gpus-per-task",  # srun
     "data/huggingface/fetch.cpp": r"hash|only-binary|require-hashes|no-deps|quiet|disable-pip-version-check|retries|timeout|dest|requirement"  # pip
     r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose file arguments follow "--"
     "families/model_directory.cpp": r"",  # replaces a slash in names of directories

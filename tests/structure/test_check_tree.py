@@ -260,7 +260,7 @@ class CheckTree(unittest.TestCase):
     def test_cuda_cublas_and_nccl_in_their_files(self):
         for path, line in [
             ("core/device.hpp", "#if defined(KOKKOS_ENABLE_CUDA)"),
-            ("core/kernels/cuda/device.cpp", "cudaGetDeviceCount(&count);"),
+            ("core/kernels/gpu/device.cpp", "cudaGetDeviceCount(&count);"),
             ("core/kernels/gpu/gemm_cublaslt.cpp", "cublasLtHandle_t handle;"),
             ("core/kernels/cuda/cudnn_library.hpp", "X(create, cudnnCreate, Status, (Handle**))"),
             ("core/kernels/cuda/gemm_cudnn.cpp", "cudnnHandle_t handle;"),

@@ -1,4 +1,4 @@
-#include "core/kernels/cuda/device_description.hpp"
+#include "core/kernels/gpu/device_description.hpp"
 
 #include "core/base/error.hpp"
 

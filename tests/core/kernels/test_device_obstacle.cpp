@@ -1,4 +1,4 @@
-#include "core/kernels/cuda/device_obstacle.hpp"
+#include "core/kernels/gpu/device_obstacle.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/gpu_runtime.hpp"
-#include "core/kernels/cuda/device_description.hpp"
+#include "core/kernels/gpu/device_description.hpp"
 
 #include <fmt/format.h>
 

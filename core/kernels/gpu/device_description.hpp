@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/kernels/cuda/device_obstacle.hpp"
+#include "core/kernels/gpu/device_obstacle.hpp"
 
-/// The part of core/kernels/cuda/device.cpp that depends on the vendor of the GPUs. core/kernels/cuda and
+/// The part of core/kernels/gpu/device.cpp that depends on the vendor of the GPUs. core/kernels/cuda and
 /// core/kernels/hip each implement it in a device_description.cpp.
 namespace mylos::gpu {
 
