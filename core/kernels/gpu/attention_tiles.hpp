@@ -101,7 +101,7 @@ struct KeptKeys {
   MYLOS_BLOCK_FUNCTION void load(const Block& block, const PackedHeads<T>& all, const BlockPosition& position, int head,
                                  int first_key, int query) {
     constexpr int keys = keys_of_word;
-    const int row = query + block.lane() % columns;
+    const int row = query + block.lane();
     loaded = 0;
     if (all.dropout.active()) {
       loaded = *all.kept.at(head, first_key / keys, position.first + (row < position.length ? row : query)) >>

@@ -24,7 +24,10 @@ struct HipBlock {
   MYLOS_BLOCK_FUNCTION int index() const { return static_cast<int>(blockIdx.x); }
   MYLOS_BLOCK_FUNCTION int thread() const { return static_cast<int>(threadIdx.x); }
   MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % Mma::lanes; }
-  MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / Mma::lanes; }
+  /// One value for all threads of a warp, which the compiler keeps in a scalar register.
+  MYLOS_BLOCK_FUNCTION int warp() const {
+    return __builtin_amdgcn_readfirstlane(static_cast<int>(threadIdx.x) / Mma::lanes);
+  }
 
   /// Makes the writes of each thread visible to the rest of the block or warp, whose threads run in lockstep: only the
   /// compiler could reorder its accesses.
@@ -69,7 +72,8 @@ struct HipBlock {
   }
   MYLOS_BLOCK_FUNCTION std::uint32_t load_word(std::uint32_t word) const { return at<std::uint32_t>(word); }
 
-  /// c += a b for fragments of T, given by four elements each; sums are float.
+  /// c += a b for fragments of T, given by four elements each; sums are float. gfx90a takes subnormal elements for
+  /// zeros.
   template <class T>
   MYLOS_BLOCK_FUNCTION void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0,
                                          std::uint32_t b1) const {
