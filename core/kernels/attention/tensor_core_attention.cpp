@@ -26,16 +26,7 @@ void tensor_core_backward(const ExecutionSpace&, const AttentionShape&, const Pa
   fail_without();
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                  \
-  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
-                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
-                                       const Matrix<float>&);                                                 \
-  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
-                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
-                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
-                                        const Matrix<float>&);
-MYLOS_INSTANTIATE(bfloat16)
-MYLOS_INSTANTIATE(half)
-#undef MYLOS_INSTANTIATE
+MYLOS_INSTANTIATE_TENSOR_CORE_ATTENTION(bfloat16)
+MYLOS_INSTANTIATE_TENSOR_CORE_ATTENTION(half)
 
 }  // namespace mylos::attention

@@ -27,4 +27,14 @@ void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& sha
                           const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                           const Matrix<float>& row_sums);
 
+/// Instantiates both in a file that defines them.
+#define MYLOS_INSTANTIATE_TENSOR_CORE_ATTENTION(T)                                                            \
+  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
+                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
+                                       const Matrix<float>&);                                                 \
+  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
+                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
+                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
+                                        const Matrix<float>&);
+
 }  // namespace mylos::attention

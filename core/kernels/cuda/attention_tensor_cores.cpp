@@ -1,39 +1,17 @@
-#include "core/kernels/attention/tensor_core_attention.hpp"
 #include "core/kernels/cuda/cuda_block.hpp"
 #include "core/kernels/gpu/attention_launch.hpp"
 
 /// Attention on the tensor cores of devices of compute capability 8.0 or later.
 namespace mylos::attention {
 
-using matrix::AmpereBlock;
-
 const GpuArchitecture tensor_core_architecture = nvidia_gpu(80);
 
 template <class T>
-void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
-                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
-                         const Matrix<float>& log_sum_exp) {
-  launch_forward_pass<AmpereBlock>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
-}
+struct BlockOf {
+  using type = matrix::AmpereBlock;
+};
 
-template <class T>
-void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
-                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
-                          const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
-                          const Matrix<float>& row_sums) {
-  launch_backward_passes<AmpereBlock>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
-}
-
-#define MYLOS_INSTANTIATE(T)                                                                                  \
-  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
-                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
-                                       const Matrix<float>&);                                                 \
-  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
-                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
-                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
-                                        const Matrix<float>&);
-MYLOS_INSTANTIATE(bfloat16)
-MYLOS_INSTANTIATE(half)
-#undef MYLOS_INSTANTIATE
+MYLOS_INSTANTIATE_TENSOR_CORE_ATTENTION(bfloat16)
+MYLOS_INSTANTIATE_TENSOR_CORE_ATTENTION(half)
 
 }  // namespace mylos::attention

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/error.hpp"
-#include "core/kernels/attention/attention.hpp"
 #include "core/kernels/attention/attention_work.hpp"
+#include "core/kernels/attention/tensor_core_attention.hpp"
 #include "core/kernels/gpu/attention_tile_passes.hpp"
 #include "core/kernels/gpu/device_stream.hpp"
 
@@ -13,7 +13,7 @@
 #include <optional>
 #include <type_traits>
 
-/// Launches of attention's passes on tensor cores. `Block` (cuda_block.hpp) selects the instructions.
+/// Launches of attention's passes on tensor cores. `Block` (cuda_block.hpp, hip_block.hpp) selects the instructions.
 #if defined(MYLOS_DEVICE_BUILD)
 #include "core/gpu_runtime.hpp"
 
@@ -108,6 +108,36 @@ void launch_backward_passes(const ExecutionSpace& space, const AttentionShape& s
                                            key_pass_work(shape, sequences, sizeof(T)), space,
                                            sequences.sample_ids.size(), shape.key_value_heads, all);
   });
+}
+
+/// The block whose instructions the passes of this build use for elements of T; void if they do not take T. The file
+/// that instantiates the functions below defines it.
+template <class T>
+struct BlockOf;
+
+template <class T>
+void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                         const Matrix<float>& log_sum_exp) {
+  using Block = typename BlockOf<T>::type;
+  if constexpr (std::is_void_v<Block>) {
+    fail(tensor_core_obstacle(tensor_core_architecture, precision_of<T>));
+  } else {
+    launch_forward_pass<Block>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
+  }
+}
+
+template <class T>
+void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
+                          const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
+                          const Matrix<float>& row_sums) {
+  using Block = typename BlockOf<T>::type;
+  if constexpr (std::is_void_v<Block>) {
+    fail(tensor_core_obstacle(tensor_core_architecture, precision_of<T>));
+  } else {
+    launch_backward_passes<Block>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
+  }
 }
 
 }  // namespace mylos::attention
