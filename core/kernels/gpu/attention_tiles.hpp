@@ -29,7 +29,7 @@ struct Cut {
 /// fewer warps to hide latencies: on an H200 that is slower with sequences of some hundred rows, and 4 % faster with
 /// causal ones of 2,048. A block copies at least one octet per thread to a tile.
 template <class Block, int size>
-using PassCut = Cut<Block, size, 1, std::max(32, Block::Mma::threads* matrix::octet_size / size), 32>;
+using PassCut = Cut<Block, size, 1, std::max(32, matrix::octet_size* Block::Mma::threads / size), 32>;
 
 /// Returns the number of blocks in a pass over heads of `samples` sequences; those beyond the end of their sequence
 /// return at once.

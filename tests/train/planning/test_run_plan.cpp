@@ -247,7 +247,7 @@ TEST(GpuKinds, SayWhichWereNeverCompared) {
 TEST(GpuKinds, KnowHowManyOfAmdANodeHas) {
   EXPECT_EQ(find_gpu_kind("mi250x")->of_node, 8u) << "two GPUs of each MI250X";
   EXPECT_EQ(find_gpu_kind("mi300a")->of_node, 4u);
-  EXPECT_EQ(find_gpu_kind("mi250x")->architecture, amd_gpu(0x90a)) << "for which attention is portable";
+  EXPECT_EQ(find_gpu_kind("mi250x")->architecture, amd_gpu(0x90a));
 }
 
 TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {
