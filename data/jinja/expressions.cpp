@@ -3,27 +3,61 @@
 #include <algorithm>
 
 namespace mylos::data::jinja {
-namespace {
 
-Value look_up(const Scope* scope, const std::string& name) {
-  for (; scope != nullptr; scope = scope->parent) {
-    if (const auto found = scope->variables.find(name); found != scope->variables.end()) return found->second;
-  }
-  // Templates ask whether functions are defined.
-  return find_builtin("function", name) != nullptr ? from_json("function " + name) : nullptr;
+Values evaluated(const Codes& codes, Run& run) {
+  Values values;
+  for (const Code& code : codes) values.push_back(code(run));
+  return values;
 }
 
-}  // namespace
+Value CallCode::operator()(Run& run) const {
+  const Value callee = function(run);
+  if (!callee || callee->kind != Object::function) refuse("'{}' is no macro or function", name);
+  Arguments arguments;
+  for (const auto& [before, code] : given) {
+    const Value value = code(run);
+    if (before.empty()) arguments.positional.push_back(value);
+    if (!before.empty() && before[0] != '*') arguments.named.emplace_back(before, value);
+    for (const Value& each : before.starts_with('*') ? items_of(value) : Values()) {
+      if (before == "*") arguments.positional.push_back(each);
+      if (before == "**") arguments.named.emplace_back(as_text(each, "a name of '**'"), item_of(value, each));
+    }
+  }
+  return callee->call(run, arguments);
+}
 
-Code ExpressionParser::list_of(const Codes& items) const {
-  return eager(items, [](Run& run, const Values& values) { return run.make(jinja::list_of(values)); });
+Code ExpressionParser::constant(const Value& value) const {
+  return make([=](Run&) { return value; });
+}
+
+Code ExpressionParser::variable(const std::string& name) {
+  if (is_one_of(name, {"cycler", "joiner", "lipsum", "varargs", "kwargs", "self", "super"}))
+    refuse("'{}' is not supported", name);
+  uses_caller_ |= name == "caller";
+  name_ = name;
+  return make([name, builtin = find_builtin("function", name)](Run& run) {
+    const Value* found = run.scope->find(name);
+    return found != nullptr ? *found : builtin;
+  });
+}
+
+Code ExpressionParser::item(const Code& value, const Code& key) const {
+  return make([=](Run& run) {
+    const Value self = value(run), name = key(run);
+    run.spend(is_text(self) ? as_text(self, "").size() : 0);
+    return item_of(self, name);
+  });
+}
+
+Code ExpressionParser::sequence(const Codes& items, Object::Kind kind) const {
+  return make([=](Run& run) { return run.counted(list_of(evaluated(items, run), kind)); });
 }
 
 Code ExpressionParser::read_tuple() {
   Codes items(1, read_expression());
   if (!is_next(",")) return items.front();
   while (accept(",") && !is_next(")")) items.push_back(read_expression());
-  return list_of(items);
+  return sequence(items, Object::tuple);
 }
 
 Code ExpressionParser::read_expression() {
@@ -55,17 +89,13 @@ Code ExpressionParser::read_binary(int least) {
     if (symbol == "not") symbol = "not in";
     if (std::exchange(was_comparison, binding == 4) && binding == 4) refuse("chained comparisons are not supported");
     const Code right = read_binary(binding + 1);
-    if (binding <= 2) {
-      left = make([=, is_and = symbol == "and"](Run& run) {
-        const Value value = left(run);
-        return is_true(value) == is_and ? right(run) : value;
-      });
-    } else {
-      left = eager({left, right}, [symbol](Run& run, const Values& values) {
-        for (const Value& each : values) run.spend(each ? weight_of(*each) : 0);
-        return run.make(operate(symbol, values[0], values[1]));
-      });
-    }
+    left = make([=, is_logical = binding <= 2](Run& run) {
+      const Value value = left(run);
+      if (is_logical) return is_true(value) == (symbol == "and") ? right(run) : value;
+      const Value other = right(run);
+      run.spend(weight_of(value) + weight_of(other));
+      return run.counted(operate(symbol, value, other));
+    });
   }
   level_ = level;
   return left;
@@ -76,12 +106,12 @@ Code ExpressionParser::read_unary() {
   enter();
   Code value;
   if (accept("not")) {
-    const Code operand = read_binary(4);
-    value = eager({operand}, [](Run&, const Values& values) { return from_json(!is_true(values[0])); });
+    value = make([operand = read_binary(4)](Run& run) { return from_json(!is_true(operand(run))); });
   } else if (const bool is_minus = accept("-"); is_minus || accept("+")) {
-    const Code operand = read_unary();
-    value = eager({operand}, [is_minus](Run& run, const Values& values) {
-      return run.make(operate("*", values[0], from_json(is_minus ? -1 : 1)));
+    value = make([operand = read_unary(), sign = from_json(is_minus ? -1 : 1)](Run& run) {
+      const Value number = operand(run);
+      if (!is_number(number)) refuse("the operand of a sign is no number");
+      return operate("*", number, sign);
     });
   } else {
     value = read_postfix(read_primary());
@@ -98,83 +128,85 @@ Code ExpressionParser::read_primary() {
     text += read_string();
     is_text = true;
   }
-  if (is_text) return constant(text);
-  if (is_digit(peek())) return constant(read_number());
+  if (is_text) return constant(from_json(text));
+  if (is_digit(peek())) return constant(from_json(read_number()));
   if (accept("(")) {
-    if (accept(")")) return list_of({});
+    if (accept(")")) return sequence({}, Object::tuple);
     const Code value = read_tuple();
     expect(")");
     return value;
   }
-  Codes items;
   if (accept("[")) {
+    Codes items;
     while (has_item(items.empty(), "]")) items.push_back(read_expression());
-    return list_of(items);
+    return sequence(items, Object::list);
   }
-  if (accept("{")) {
-    while (has_item(items.empty(), "}")) {
-      if (items.size() >= 2000) refuse("a dict of more than 1000 members is not supported");
-      items.push_back(read_expression());
-      expect(":");
-      items.push_back(read_expression());
-    }
-    return eager(items, [](Run& run, const Values& values) {
-      Json dict = Json::object();
-      for (std::size_t i = 0; i < values.size(); i += 2)
-        dict[as_text(values[i], "a key of a dict")] = defined(values[i + 1]);
-      return run.make(std::move(dict));
-    });
-  }
+  if (accept("{")) return read_dict();
   const std::string name = read_name();
-  if (is_one_of(name, {"true", "True", "false", "False"})) return constant(name == "true" || name == "True");
-  if (is_one_of(name, {"none", "None"})) return constant(nullptr);
-  if (is_one_of(name, {"cycler", "joiner", "lipsum", "dict", "caller", "varargs", "kwargs", "self", "super"})) {
-    refuse("'{}' is not supported", name);
-  }
-  if (is_next("(")) return read_call(name);
-  return make([name](Run& run) { return look_up(run.scope, name); });
+  if (is_one_of(name, {"true", "True", "false", "False"})) return constant(from_json(name == "true" || name == "True"));
+  return is_one_of(name, {"none", "None"}) ? constant(from_json({})) : variable(name);
 }
 
-Code ExpressionParser::read_call(const std::string& name) {
-  const Builtin* builtin = find_builtin("function", name);
-  return with_arguments(Code(), [=](Run& run, const Value&, const Arguments& arguments) {
-    const auto macro = run.macros.find(name);
-    if (macro != run.macros.end()) return run.make(macro->second(arguments));
-    if (builtin == nullptr) refuse("'{}' is no macro or function", name);
-    return apply(*builtin, name, run, nullptr, arguments);
+Code ExpressionParser::read_dict() {
+  Codes keys, items;
+  while (has_item(items.empty(), "}")) {
+    if (items.size() >= 1000) refuse("a dict of more than 1000 members is not supported");
+    keys.push_back(read_expression());
+    expect(":");
+    items.push_back(read_expression());
+  }
+  return make([=](Run& run) {
+    Object dict{.kind = Object::dict};
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const Value key = keys[i](run);
+      set_member(dict, key, items[i](run));
+    }
+    return run.counted(make_value(std::move(dict)));
   });
+}
+
+CallCode ExpressionParser::read_arguments(CallCode call) {
+  for (bool is_first = true, has_any = accept("("); has_any && has_item(is_first, ")"); is_first = false) {
+    if (call.given.size() > 100) refuse("more than 100 arguments are not supported");
+    skip_spaces();
+    const std::size_t begin = at_, begin_line = line;
+    std::string before = accept("**") ? "**" : accept("*") ? "*" : "";
+    if (before.empty() && is_letter(peek()) && !is_digit(peek())) before = read_name();
+    if (is_letter(before[0]) && !accept("=")) {
+      at_ = begin;
+      line = begin_line;
+      before.clear();
+    }
+    call.given.push_back({before, read_expression()});
+  }
+  return call;
 }
 
 Code ExpressionParser::read_postfix(Code value) {
-  while (true) {
+  for (;; enter()) {
     if (accept(".")) {
-      const std::string name = read_name();
-      if (!is_next("(") && find_builtin("dict", name)) refuse("'{}' is a method: call it, or write ['{}']", name, name);
-      value = is_next("(") ? read_method(value, name) : member_of(value, constant(name));
+      value = is_digit(peek()) ? item(value, constant(from_json(read_number(true)))) : read_member(value);
     } else if (accept("[")) {
       value = read_subscript(value);
+    } else if (is_next("(")) {
+      value = make(read_arguments({value, name_}));
     } else {
       return value;
     }
-    enter();
   }
 }
 
-Code ExpressionParser::member_of(const Code& value, const Code& key) const {
-  return eager({value, key}, [](Run& run, const Values& values) {
-    const bool is_long = values[0] && values[0]->is_string();
-    run.spend(is_long ? as_text(values[0], "").size() : 0);
-    return item_of(values[0], values[1]);
-  });
-}
-
-Code ExpressionParser::read_method(const Code& value, const std::string& name) {
-  const Builtin *of_str = find_builtin("str", name), *of_dict = find_builtin("dict", name);
-  if (of_str == nullptr && of_dict == nullptr) refuse("the method '{}' is not supported", name);
-  return with_arguments(value, [=](Run& run, const Value& self, const Arguments& arguments) {
-    const Builtin* method = self && self->is_string() ? of_str : self && self->is_object() ? of_dict : nullptr;
-    if (method == nullptr) refuse("a value has no method '{}'", name);
-    return apply(*method, name, run, self, arguments);
+Code ExpressionParser::read_member(const Code& value) {
+  name_ = read_name();
+  const Value of_str = find_builtin("str", name_), of_dict = find_builtin("dict", name_);
+  if (!of_str && !of_dict) {
+    if (is_next("(")) refuse("the method '{}' is not supported", name_);
+    return item(value, constant(from_json(name_)));
+  }
+  return make([=, key = from_json(name_)](Run& run) {
+    const Value self = value(run);
+    const Value method = is_text(self) ? of_str : self && self->kind == Object::dict ? of_dict : nullptr;
+    return method ? bound(method, self) : item_of(self, key);
   });
 }
 
@@ -187,11 +219,12 @@ Code ExpressionParser::read_subscript(const Code& value) {
     is_slice = true;
   }
   expect("]");
-  if (!is_slice) return member_of(value, parts[1]);
+  if (!is_slice) return item(value, parts[1]);
   parts.resize(4);
-  return eager(parts, [](Run& run, const Values& values) {
-    if (values[0]) run.spend(values[0]->is_string() ? as_text(values[0], "").size() : 0);
-    return run.make(slice_of(values[0], values[1], values[2], values[3]));
+  return make([=](Run& run) {
+    const Values values = evaluated(parts, run);
+    run.spend(weight_of(values[0]));
+    return run.counted(slice_of(values[0], values[1], values[2], values[3]));
   });
 }
 
@@ -202,19 +235,13 @@ Code ExpressionParser::read_filters(Code value) {
     enter();
     const bool is_not = is_test && accept("not");
     const std::string name = read_name();
-    const Builtin& builtin = get_builtin(is_test ? "test" : "filter", name);
-    const auto call = [=, &builtin](Run& run, const Value& self, const Arguments& arguments) {
-      const Value result = apply(builtin, name, run, self, arguments);
-      return is_not ? from_json(!is_true(result)) : result;
-    };
-    if (is_test && builtin.required > 0 && !is_next("(")) {
-      const Code operand = read_postfix(read_primary());
-      value = eager({value, operand}, [=](Run& run, const Values& values) {
-        return call(run, values[0], {{values[1]}, {}});
-      });
+    CallCode call{constant(get_builtin(is_test ? "test" : "filter", name)), name, {{"", value}}};
+    if (is_test && find_builtin("comparison", name) && !is_next("(")) {
+      call.given.push_back({"", read_postfix(read_primary())});
     } else {
-      value = with_arguments(value, call);
+      call = read_arguments(call);
     }
+    value = make([=](Run& run) { return is_not ? from_json(!is_true(call(run))) : call(run); });
   }
 }
 

@@ -22,6 +22,20 @@ struct Code {
 };
 
 using Codes = std::vector<Code>;
+Values evaluated(const Codes& codes, Run& run);
+
+/// A call of a function with the arguments (value, *values, name=value, **members).
+struct CallCode {
+  struct Argument {
+    std::string name;  ///< or "*", "**"; empty of a positional one
+    Code value;
+  };
+  Code function = {};
+  std::string name = {};  ///< of the function, for errors
+  std::vector<Argument> given = {};
+
+  Value operator()(Run& run) const;
+};
 
 class ExpressionParser : public Reader {
  public:
@@ -38,56 +52,10 @@ class ExpressionParser : public Reader {
     };
     return {std::make_shared<const std::function<Value(Run&)>>(std::move(call)), line};
   }
-  Code constant(const Json& json) const {
-    return make([value = from_json(json)](Run&) { return value; });
-  }
-  Code write(const Code& value) const {
-    return make([value](Run& run) {
-      const std::string text = text_of(value(run));
-      run.spend(text.size());
-      *run.out += text;
-      ensure_weight(run.out->size());
-    });
-  }
-  /// Evaluates the parts, then calls `function` with the values.
-  template <class Function>
-  Code eager(const Codes& parts, const Function& function) const {
-    return make([parts, function](Run& run) {
-      Values values;
-      for (const Code& part : parts) values.push_back(part(run));
-      return function(run, values);
-    });
-  }
-
-  /// Reads the arguments of a call, if there are any, and makes code that calls `function` with them and `self`.
-  template <class Function>
-  Code with_arguments(const Code& self, const Function& function) {
-    Codes parts = {self};
-    std::vector<std::string> names;
-    for (bool is_first = true, has_any = accept("("); has_any && has_item(is_first, ")"); is_first = false) {
-      skip_spaces();
-      const std::size_t begin = at_, begin_line = line;
-      std::string name = is_letter(peek()) && !is_digit(peek()) ? read_name() : "";
-      if (name.empty() || !accept("=")) {
-        at_ = begin;
-        line = begin_line;
-        name.clear();
-      }
-      if (names.size() >= 100) refuse("more than 100 arguments are not supported");
-      names.push_back(name);
-      parts.push_back(read_expression());
-    }
-    return eager(parts, [=](Run& run, const Values& values) {
-      Arguments arguments;
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i].empty()) arguments.positional.push_back(values[i + 1]);
-        if (!names[i].empty()) arguments.named.emplace_back(names[i], values[i + 1]);
-      }
-      return function(run, values[0], arguments);
-    });
-  }
-
-  Code list_of(const Codes& items) const;
+  Code constant(const Value& value) const;
+  Code variable(const std::string& name);
+  Code item(const Code& value, const Code& key) const;
+  Code sequence(const Codes& items, Object::Kind kind) const;
   /// Reads an expression, or several as a tuple.
   Code read_tuple();
   Code read_expression();
@@ -95,13 +63,17 @@ class ExpressionParser : public Reader {
   Code read_binary(int least);
   Code read_unary();
   Code read_primary();
-  Code read_call(const std::string& name);
-  /// Reads members, subscripts, slices and calls of methods.
+  Code read_dict();
+  /// Adds the arguments in parentheses, if there are any.
+  CallCode read_arguments(CallCode call);
+  /// Reads members, subscripts, slices and calls.
   Code read_postfix(Code value);
-  Code member_of(const Code& value, const Code& key) const;
-  Code read_method(const Code& value, const std::string& name);
+  Code read_member(const Code& value);
   Code read_subscript(const Code& value);
   Code read_filters(Code value);
+
+  std::string name_ = {};  ///< the last variable or member, for errors
+  bool uses_caller_ = false;
 };
 
 }  // namespace mylos::data::jinja

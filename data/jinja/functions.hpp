@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ctime>
-#include <functional>
+#include <deque>
 #include <map>
 
 #include "data/jinja/value.hpp"
@@ -20,12 +20,14 @@ struct Arguments {
   /// Returns a value for each parameter, whose names are separated by spaces; those left out are undefined. Throws
   /// TemplateError if one of the first `required` is left out, and for other arguments.
   Values bind(std::string_view parameters, std::size_t required = 0) const;
-  Arguments without_first(std::size_t count) const;
 };
 
 struct Scope {
-  Scope* parent = nullptr;
+  std::shared_ptr<Scope> parent = nullptr;
   std::map<std::string, Value, std::less<>> variables = {};
+
+  /// Returns the variable in this scope or the nearest around it that has it, or null.
+  Value* find(const std::string& name);
 };
 
 /// A rendering.
@@ -33,9 +35,8 @@ struct Run {
   std::string text = {};
   std::vector<std::pair<std::size_t, std::size_t>> generated = {};
   std::string* out = &text;  ///< where output goes; that of macros and `set` blocks elsewhere
-  Scope globals = {};
-  Scope* scope = &globals;
-  std::map<std::string, std::function<std::string(const Arguments&)>, std::less<>> macros = {};
+  std::shared_ptr<Scope> scope = std::make_shared<Scope>();
+  std::deque<Object> namespaces = {};
   std::tm now = {};
   std::size_t line = 0, depth = 0, steps = 0;
   enum { nothing, turn, loop } leaving = nothing;
@@ -43,29 +44,17 @@ struct Run {
   /// Counts a step and one for every 64 bytes. Throws TemplateError when they were too many.
   void spend(std::size_t bytes = 0);
   /// Counts a new value by its size.
-  Value make(Json json);
+  Value counted(Value value);
+  void write(const Value& value);
 };
 
-struct Call {
-  Run& run;
-  std::string_view name;
-  const Value& self;
-  const Arguments& arguments;
-  Values given;  ///< the arguments bound to the parameters, unless these are "*"
-};
-
-struct Builtin {
-  std::string_view kind;   ///< filter, test, str or dict (of a method), or function
-  std::string_view names;  ///< separated by spaces
-  std::string_view parameters;
-  std::size_t required;
-  Json (*function)(const Call& call);
-};
-
-/// Return what has this kind and name; if there is none, null, and a TemplateError.
-const Builtin* find_builtin(std::string_view kind, std::string_view name);
-const Builtin& get_builtin(std::string_view kind, std::string_view name);
-/// Calls it; `self` is what a filter, test or method is applied to.
-Value apply(const Builtin& builtin, std::string_view name, Run& run, const Value& self, const Arguments& arguments);
+/// Return a filter, test, function, or method of "str" or "dict" as a function, whose first argument is what it is
+/// applied to; if there is none, undefined, and a TemplateError.
+Value find_builtin(const std::string& kind, const std::string& name);
+Value get_builtin(const std::string& kind, const std::string& name);
+/// Calls a function with `self` before the other arguments.
+Value call_on(Run& run, const Value& function, const Value& self, Arguments others);
+/// Returns the method of a string or dict, or undefined.
+Value bound(const Value& function, const Value& self);
 
 }  // namespace mylos::data::jinja

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/text/unicode.hpp"
+
 namespace mylos::data::jinja {
 namespace {
 
@@ -118,24 +120,40 @@ std::string Reader::read_string() {
       continue;
     }
     advance(1);
-    const std::size_t found = std::string_view("ntr\\'\"").find(peek());
-    if (found == std::string_view::npos)
-      refuse("an escape of a string other than \\n \\t \\r \\\\ and quotes is not supported");
-    text += "\n\t\r\\'\""[found];
+    text += read_escape();
   }
   advance(1);
   return text;
 }
 
-Json Reader::read_number() {
+std::string Reader::read_escape() {
+  const char letter = peek();
+  const std::size_t found = std::string_view("abfnrtv\\'\"").find(letter);
+  if (found != std::string_view::npos) return std::string(1, "\a\b\f\n\r\t\v\\'\""[found]);
+  const std::size_t digits = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
+  if (at_ == source_.size() || letter == 'N' || (letter >= '0' && letter <= '7'))
+    refuse("an escape of a string by an octal number or a name is not supported");
+  if (digits == 0) return letter == '\n' ? "" : std::string("\\") + letter;
+  const std::string_view number = rest().substr(1, digits);
+  std::uint32_t point = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), point, 16);
+  if (error != std::errc() || end != number.data() + digits || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+    refuse("the escape '\\{}' of a string has no {} hexadecimal digits of a character", letter, digits);
+  advance(digits);
+  const auto c = static_cast<char32_t>(point);
+  return encode_utf8({&c, 1});
+}
+
+Json Reader::read_number(bool is_index) {
   std::int64_t integer = 0;
   double real = 0.0;
   const char *const begin = rest().data(), *const end = begin + rest().size();
   const auto whole = std::from_chars(begin, end, integer);
   const auto all = std::from_chars(begin, end, real);
   if (whole.ec != std::errc() || all.ec != std::errc()) refuse("a number has more than 64 bits");
-  advance(static_cast<std::size_t>(all.ptr - begin));
-  return all.ptr == whole.ptr ? Json(integer) : Json(real);
+  const bool is_real = all.ptr != whole.ptr && all.ptr[-1] != '.' && !is_index;  // a member may follow the dot
+  advance(static_cast<std::size_t>((is_real ? all.ptr : whole.ptr) - begin));
+  return is_real ? Json(real) : Json(integer);
 }
 
 }  // namespace mylos::data::jinja

@@ -37,7 +37,10 @@ class Reader {
   /// Reads the end of a tag and the white space after it that the sign before it or trim_blocks removes.
   void end_tag(std::string_view end);
   std::string read_string();
-  Json read_number();
+  /// Reads what follows a backslash in a string, except its last character.
+  std::string read_escape();
+  /// Reads an integer, or else a real number.
+  Json read_number(bool is_index = false);
 
   std::string source_;
   std::size_t at_ = 0, level_ = 0;

@@ -20,45 +20,55 @@ struct Target {
     if (items.size() != names.size()) refuse("{} values for {} names", items.size(), names.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       const auto& [name, member] = names[i];
-      if (member.empty()) {
-        run.scope->variables[name] = items[i];
-        continue;
-      }
-      Scope* scope = run.scope;
-      while (scope != nullptr && !scope->variables.contains(name)) scope = scope->parent;
-      const Value before = scope == nullptr ? nullptr : scope->variables[name];
-      if (!before || !before->is_object()) refuse("'{}' is no namespace", name);
-      Json space = *before;
-      space[member] = defined(items[i]);
-      scope->variables[name] = run.make(std::move(space));
+      const Value* before = member.empty() ? nullptr : run.scope->find(name);
+      Object* const space = before != nullptr && *before ? (*before)->space : nullptr;
+      if (!member.empty() && space == nullptr) refuse("'{}' is no namespace", name);
+      if (space != nullptr) set_member(*space, from_json(member), items[i]);
+      if (space == nullptr) run.scope->variables[name] = items[i];
     }
   }
 };
 
+/// The parameters of a macro.
+struct Signature {
+  std::string names = {};
+  std::vector<std::pair<std::string, Code>> defaults = {};
+
+  void add(const std::string& name, const Code& value) {
+    names += (names.empty() ? "" : " ") + name;
+    defaults.emplace_back(name, value);
+  }
+};
+
 /// Runs in a scope within another.
-void run_in(Run& run, Scope* parent, const std::function<void()>& action) {
-  Scope inner{parent};
-  Scope* const before = std::exchange(run.scope, &inner);
+void run_in(Run& run, const std::shared_ptr<Scope>& parent, const std::function<void()>& action) {
+  const auto before = std::exchange(run.scope, std::make_shared<Scope>(Scope{parent}));
   action();
   run.scope = before;
 }
 
-/// Returns what `body` writes in a scope of its own.
-std::string captured(Run& run, Scope* parent, const std::function<void()>& action) {
+/// Returns what `action` writes in a scope of its own.
+Value captured(Run& run, const std::shared_ptr<Scope>& parent, const std::function<void()>& action) {
   std::string text;
   std::string* const before = std::exchange(run.out, &text);
   run_in(run, parent, action);
   run.out = before;
-  return text;
+  return run.counted(from_json(text));
 }
 
-Value loop_variable(Run& run, const Values& items, std::size_t i) {
+Value loop_variable(const Values& items, std::size_t i) {
   const std::size_t size = items.size();
-  Json loop = {{"index", i + 1}, {"index0", i},          {"first", i == 0},          {"last", i + 1 == size},
-               {"length", size}, {"revindex", size - i}, {"revindex0", size - i - 1}};
-  if (i > 0) loop["previtem"] = *items[i - 1];
-  if (i + 1 < size) loop["nextitem"] = *items[i + 1];
-  return run.make(std::move(loop));
+  Object loop = *from_json({{"index", i + 1},
+                            {"index0", i},
+                            {"first", i == 0},
+                            {"last", i + 1 == size},
+                            {"length", size},
+                            {"revindex", size - i},
+                            {"revindex0", size - i - 1}});
+  loop.kind = Object::object;
+  if (i > 0) set_member(loop, from_json("previtem"), items[i - 1]);
+  if (i + 1 < size) set_member(loop, from_json("nextitem"), items[i + 1]);
+  return make_value(std::move(loop));
 }
 
 class Parser : public ExpressionParser {
@@ -74,7 +84,7 @@ class Parser : public ExpressionParser {
     const std::size_t first_line = line;
     Codes parts;
     while (true) {
-      if (const std::string text = read_text(); !text.empty()) parts.push_back(write(constant(text)));
+      if (const std::string text = read_text(); !text.empty()) parts.push_back(write(constant(from_json(text))));
       if (at_ == source_.size()) {
         if (ends.size() == 0) break;
         line = first_line;
@@ -92,6 +102,9 @@ class Parser : public ExpressionParser {
       for (std::size_t i = 0; i < parts.size() && run.leaving == Run::nothing; ++i) parts[i](run);
     });
   }
+  Code write(const Code& value) const {
+    return make([value](Run& run) { run.write(value(run)); });
+  }
   Code read_block(Names ends) {
     end_tag("%}");
     return read_body(ends);
@@ -102,6 +115,7 @@ class Parser : public ExpressionParser {
     if (name == "for") return read_for();
     if (name == "set") return read_set();
     if (name == "macro") return read_macro();
+    if (name == "call") return read_call();
     if (name == "generation") return read_generation();
     if (!is_one_of(name, {"break", "continue"})) refuse("the tag '{}' is not supported", name);
     if (loops_ == 0) refuse("'{}' is in no loop", name);
@@ -112,7 +126,7 @@ class Parser : public ExpressionParser {
     std::vector<std::pair<Code, Code>> branches;
     do {
       const bool is_else = ended_by_ == "else";
-      const Code condition = is_else ? constant(true) : read_expression();
+      const Code condition = is_else ? constant(from_json(true)) : read_expression();
       branches.emplace_back(condition, is_else ? read_block({"endif"}) : read_block({"elif", "else", "endif"}));
     } while (ended_by_ != "endif");
     return make([branches](Run& run) {
@@ -126,7 +140,7 @@ class Parser : public ExpressionParser {
   Code read_for() {
     const Target target = read_target();
     expect("in");
-    const Code list = read_binary(1), condition = accept("if") ? read_expression() : constant(true);
+    const Code list = read_binary(1), condition = accept("if") ? read_expression() : constant(from_json(true));
     ++loops_;
     const Code body = read_block({"else", "endfor"});
     --loops_;
@@ -145,7 +159,7 @@ class Parser : public ExpressionParser {
         run.leaving = Run::nothing;
         run.spend(1024);  // for the scope
         run_in(run, run.scope, [&] {
-          run.scope->variables["loop"] = loop_variable(run, items, i);
+          run.scope->variables["loop"] = loop_variable(items, i);
           target.assign(run, items[i]);
           body(run);
         });
@@ -172,33 +186,56 @@ class Parser : public ExpressionParser {
     const Target target = read_target();
     const bool is_block = !accept("=");
     const Code value = is_block ? read_block({"endset"}) : read_tuple();
-    return make([=](Run& run) {
-      target.assign(run, is_block ? run.make(captured(run, run.scope, [&] { value(run); })) : value(run));
-    });
+    return make(
+        [=](Run& run) { target.assign(run, is_block ? captured(run, run.scope, [&] { value(run); }) : value(run)); });
   }
 
   Code read_macro() {
-    if (level_ > 1) refuse("a macro in a block is not supported");
     const std::string name = read_name();
-    std::string parameters;
-    std::vector<std::pair<std::string, Code>> defaults;
+    const Code macro = read_function(read_signature(), "endmacro");
+    return make([=](Run& run) { run.scope->variables[name] = macro(run); });
+  }
+
+  Code read_call() {
+    const Signature signature = is_next("(") ? read_signature() : Signature();
+    const std::string name = read_name();
+    CallCode call = read_arguments({variable(name), name});
+    call.given.push_back({"caller", read_function(signature, "endcall")});
+    return write(make(call));
+  }
+
+  Signature read_signature() {
+    Signature signature;
     expect("(");
-    while (has_item(defaults.empty(), ")")) {
-      defaults.emplace_back(read_name(), Code());
-      parameters += (parameters.empty() ? "" : " ") + defaults.back().first;
-      if (accept("=")) defaults.back().second = read_expression();
+    while (has_item(signature.defaults.empty(), ")")) {
+      const std::string name = read_name();
+      signature.add(name, accept("=") ? read_expression() : Code());
     }
-    const Code body = read_block({"endmacro"});
+    return signature;
+  }
+
+  /// Reads the body of a macro and makes code whose value it is.
+  Code read_function(Signature signature, std::string_view end) {
+    const std::size_t loops = std::exchange(loops_, 0);
+    const bool uses_caller = std::exchange(uses_caller_, false);
+    const Code body = read_block({end});
+    if (uses_caller_) signature.add("caller", Code());
+    uses_caller_ |= uses_caller;
+    loops_ = loops;
     return make([=](Run& run) {
-      run.macros[name] = [=, &run](const Arguments& arguments) {
-        const Values values = arguments.bind(parameters);
-        return captured(run, &run.globals, [&] {
+      const auto function = [=, parent = std::weak_ptr(run.scope)](Run& inner, const Arguments& arguments) {
+        const Values values = arguments.bind(signature.names);
+        const auto scope = parent.lock();
+        if (!scope) refuse("a macro is called after the end of the block that defines it");
+        return captured(inner, scope, [&] {
           for (std::size_t i = 0; i < values.size(); ++i) {
-            run.scope->variables[defaults[i].first] = values[i] ? values[i] : defaults[i].second(run);
+            const auto& [name, otherwise] = signature.defaults[i];
+            inner.scope->variables[name] = values[i] ? values[i] : otherwise(inner);
           }
-          body(run);
+          body(inner);
         });
       };
+      return make_value({.kind = Object::function, .call = function});
     });
   }
 
@@ -233,7 +270,7 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
 Template::Rendering Template::render(const std::vector<std::pair<std::string, Value>>& variables,
                                      const std::tm& now) const {
   Run run{.now = now};
-  for (const auto& [name, value] : variables) run.globals.variables[name] = value;
+  for (const auto& [name, value] : variables) run.scope->variables[name] = value;
   try {
     (*code_)(run);
   } catch (const RaisedError& error) {

@@ -1,8 +1,10 @@
 #include "data/jinja/value.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/base/text/python_text.hpp"
 #include "core/base/text/unicode.hpp"
@@ -10,9 +12,16 @@
 namespace mylos::data::jinja {
 namespace {
 
-constexpr std::size_t max_weight = std::size_t{16} << 20, item_weight = 32, max_depth = 100;
+constexpr std::size_t max_weight = std::size_t{16} << 20, item_weight = 128, max_depth = 100;
 
-const char* type_name(const Value& value) { return value ? value->type_name() : "undefined"; }
+const char* type_name(const Value& value) {
+  constexpr std::array names = {"", "list", "tuple", "dict", "object", "function", "view", "generator"};
+  return !value ? "undefined" : value->kind == Object::scalar ? value->json.type_name() : names[value->kind];
+}
+
+bool is_of(const Value& value, std::initializer_list<Object::Kind> kinds) {
+  return value && std::ranges::find(kinds, value->kind) != kinds.end();
+}
 
 std::string quoted(const std::string& text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
@@ -31,27 +40,57 @@ std::string quoted(const std::string& text) {
   return out + quote;
 }
 
-void write(std::string& out, const Json& json, bool is_json, int indent, int level) {
-  if (json.is_number_float()) out += python_repr(json.get<double>());
-  if (json.is_string() && !is_json) out += quoted(json.get_ref<const std::string&>());
-  if (json.is_null() && !is_json) out += "None";
-  if (json.is_boolean() && !is_json) out += json.get<bool>() ? "True" : "False";
-  if (!json.is_structured() && (is_json || json.is_number_integer()) && !json.is_number_float()) out += json.dump();
-  ensure_weight(out.size());
-  if (!json.is_structured()) return;
-  const auto new_line = [&](int depth) {
-    if (indent >= 0 && !json.empty()) out += '\n' + std::string(static_cast<std::size_t>(indent * depth), ' ');
+std::string scalar_text(const Json& json, const Style& style) {
+  if (json.is_number_float()) return python_repr(json.get<double>());
+  if (style.is_json || json.is_number()) return json.dump(-1, ' ', style.is_ascii);
+  if (json.is_string()) return quoted(json.get_ref<const std::string&>());
+  return json.is_null() ? "None" : json.get<bool>() ? "True" : "False";
+}
+
+bool is_less(const Value& a, const Value& b) {
+  const auto number = [](const Value& value) {
+    return value->json.is_boolean() ? Json(int{value->json.get<bool>()}) : value->json;
   };
-  out += json.is_object() ? '{' : '[';
-  std::size_t count = 0;
-  for (const auto& [key, item] : json.items()) {
-    if (count++ > 0) out += indent >= 0 ? "," : ", ";
+  if (is_number(a) && is_number(b)) return number(a) < number(b);
+  if (is_text(a) && is_text(b)) return a->json < b->json;
+  refuse("{} and {} have no order", type_name(a), type_name(b));
+}
+
+void write(std::string& out, const Value& value, const Style& style, std::size_t level) {
+  if (!style.is_json && !value) out += "Undefined";
+  if (!style.is_json && !value) return;
+  if (!is_of(value, {Object::scalar, Object::list, Object::tuple, Object::dict}))
+    refuse("{} cannot be written{}", type_name(value), style.is_json ? " as JSON" : "");
+  if (value->kind == Object::scalar) out += scalar_text(value->json, style);
+  if (value->kind == Object::scalar) return;
+  const bool is_dict = value->kind == Object::dict, is_round = value->kind == Object::tuple && !style.is_json;
+  const auto new_line = [&](std::size_t depth) {
+    if (!style.indent || value->items.empty()) return;
+    out += '\n';
+    for (std::size_t i = 0; i < depth; ++i) out += *style.indent;
+  };
+  std::vector<std::size_t> order(value->items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (is_dict && style.sorts_keys)
+    std::ranges::stable_sort(order, is_less, [&](std::size_t i) -> const Value& { return value->keys[i]; });
+  out += is_dict ? '{' : is_round ? '(' : '[';
+  for (const std::size_t& i : order) {
+    if (&i != order.data()) out += style.comma;
     new_line(level + 1);
-    if (json.is_object()) out += (is_json ? Json(key).dump() : quoted(key)) + ": ";
-    write(out, item, is_json, indent, level + 1);
+    if (is_dict) {
+      const Value& key = value->keys[i];
+      const bool is_quoted = style.is_json && !is_text(key);
+      if (style.is_json && key->kind != Object::scalar)
+        refuse("a key is {} and cannot be written as JSON", type_name(key));
+      out += is_quoted ? fmt::format("\"{}\"", written(key, style)) : written(key, style);
+      out += style.colon;
+    }
+    write(out, value->items[i], style, level + 1);
+    ensure_weight(out.size());
   }
+  if (is_round && order.size() == 1) out += ',';
   new_line(level);
-  out += json.is_object() ? '}' : ']';
+  out += is_dict ? '}' : is_round ? ')' : ']';
 }
 
 /// Computes in 64 bits: integers with the mantissa of a long double, which holds them all.
@@ -66,11 +105,11 @@ Json number_result(std::string_view symbol, const Value& a, const Value& b) {
     if (remainder != 0 && (remainder < 0) != (y < 0)) remainder += y;  // Python rounds down
     return symbol == "%" ? remainder : std::round((x - remainder) / y);
   };
-  if (a->is_number_float() || b->is_number_float() || symbol == "/") {
+  if (a->json.is_number_float() || b->json.is_number_float() || symbol == "/") {
     const auto as_real = [](const Json& json) {
       return json.is_boolean() ? (json.get<bool>() ? 1.0 : 0.0) : json.get<double>();
     };
-    const double result = compute(as_real(*a), as_real(*b));
+    const double result = compute(as_real(a->json), as_real(b->json));
     if (!std::isfinite(result)) refuse("a number is not finite");
     return result;
   }
@@ -79,19 +118,29 @@ Json number_result(std::string_view symbol, const Value& a, const Value& b) {
   return static_cast<std::int64_t>(result);
 }
 
-bool is_less(const Value& a, const Value& b) {
-  const auto number = [](const Value& value) { return value->is_boolean() ? Json(int{value->get<bool>()}) : *value; };
-  if (is_number(a) && is_number(b)) return number(a) < number(b);
-  if (a->is_string() && b->is_string()) return *a < *b;
-  refuse("{} and {} have no order", type_name(a), type_name(b));
+/// Returns the place of a key among the keys, or their number.
+std::size_t find_key(const Object& object, const Value& key) {
+  const auto found = std::ranges::find_if(object.keys, [&](const Value& each) { return is_equal(each, key); });
+  return static_cast<std::size_t>(found - object.keys.begin());
 }
 
 bool contains(const Value& container, const Value& item) {
-  if (!container || !item) return false;
-  if (container->is_string())
-    return as_text(container, "").find(as_text(item, "'in' of a string")) != std::string::npos;
-  const Values items = items_of(container);
-  return std::ranges::any_of(items, [&](const Value& each) { return is_equal(each, item); });
+  if (is_text(container)) return as_text(container, "").find(as_text(item, "'in' of a string")) != std::string::npos;
+  if (is_of(container, {Object::dict})) return find_key(*container, item) < container->keys.size();
+  return std::ranges::any_of(items_of(container), [&](const Value& each) { return is_equal(each, item); });
+}
+
+/// Repeats a string, list or tuple.
+Value repeated(const Value& value, std::int64_t times) {
+  const auto count = static_cast<std::size_t>(is_true(value) ? std::clamp<std::int64_t>(times, 0, max_weight) : 0);
+  ensure_weight(count * (is_text(value) ? as_text(value, "").size() : weight_of(value)));
+  std::string text;
+  Values items;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += is_text(value) ? as_text(value, "") : "";
+    items.insert(items.end(), value->items.begin(), value->items.end());
+  }
+  return is_text(value) ? from_json(text) : list_of(std::move(items), value->kind);
 }
 
 }  // namespace
@@ -100,146 +149,167 @@ void ensure_weight(std::size_t weight) {
   if (weight > max_weight) refuse("a value is larger than {} bytes", max_weight);
 }
 
-std::size_t weight_of(const Json& json, std::size_t depth) {
-  if (depth > max_depth) refuse("a value nests deeper than {} levels", max_depth);
-  std::size_t weight = item_weight + (json.is_string() ? json.get_ref<const std::string&>().size() : 0);
-  for (const auto& [key, item] : json.items()) {
-    if (json.is_structured()) weight += weight_of(item, depth + 1) + (json.is_object() ? key.size() : 0);
+std::size_t weight_of(const Value& value) { return value ? value->weight : item_weight; }
+
+Value make_value(Object object) {
+  object.weight = item_weight + (object.json.is_string() ? object.json.get_ref<const std::string&>().size() : 0);
+  for (const Values* part : {&object.keys, &object.items}) {
+    for (const Value& each : *part) {
+      object.weight += weight_of(each);
+      object.depth = std::max(object.depth, each ? each->depth + 1 : 0);
+    }
   }
-  ensure_weight(weight);
-  return weight;
+  ensure_weight(object.weight);
+  if (object.depth > max_depth) refuse("a value nests deeper than {} levels", max_depth);
+  return std::make_shared<const Object>(std::move(object));
 }
 
-bool is_number(const Value& value) { return value && (value->is_number() || value->is_boolean()); }
+Value from_json(const Json& json) {
+  if (!json.is_structured()) return make_value({.json = json});
+  Object object{.kind = json.is_object() ? Object::dict : Object::list};
+  for (const auto& [key, item] : json.items()) {
+    if (json.is_object()) object.keys.push_back(from_json(key));
+    object.items.push_back(from_json(item));
+  }
+  return make_value(std::move(object));
+}
+
+Value list_of(Values items, Object::Kind kind) { return make_value({.kind = kind, .items = std::move(items)}); }
+
+void set_member(Object& object, const Value& key, const Value& value) {
+  if (!is_of(key, {Object::scalar, Object::tuple})) refuse("a key of a dict is {}", type_name(key));
+  const std::size_t at = find_key(object, key);
+  if (at == object.keys.size()) object.keys.push_back(key);
+  object.items.resize(object.keys.size());
+  object.items[at] = value;
+}
+
+bool is_text(const Value& value) { return value && value->json.is_string(); }
+
+bool is_number(const Value& value) { return value && (value->json.is_number() || value->json.is_boolean()); }
+
+bool is_absent(const Value& value) { return !value || (value->kind == Object::scalar && value->json.is_null()); }
 
 bool is_true(const Value& value) {
-  if (is_number(value)) return value->is_boolean() ? value->get<bool>() : *value != 0;
-  return value && (value->is_string() ? !as_text(value, "").empty() : !value->empty());
+  if (is_number(value)) return value->json.is_boolean() ? value->json.get<bool>() : value->json != 0;
+  if (is_absent(value) || is_text(value)) return is_text(value) && !as_text(value, "").empty();
+  return !value->items.empty() || is_of(value, {Object::object, Object::function, Object::generator});
 }
 
 bool is_equal(const Value& a, const Value& b) {
   if (is_number(a) && is_number(b)) return !is_less(a, b) && !is_less(b, a);
-  return !a || !b ? !a && !b : nlohmann::json(*a) == nlohmann::json(*b);  // without regard to the order of members
+  if (a == b || !a || !b || a->kind != b->kind) return a == b;
+  if (a->kind == Object::scalar) return a->json == b->json;
+  if (is_of(a, {Object::list, Object::tuple})) return std::ranges::equal(a->items, b->items, is_equal);
+  if (a->kind != Object::dict || a->keys.size() != b->keys.size()) return false;
+  for (std::size_t i = 0; i < a->keys.size(); ++i) {
+    const std::size_t at = find_key(*b, a->keys[i]);
+    if (at == b->keys.size() || !is_equal(a->items[i], b->items[at])) return false;
+  }
+  return true;
 }
 
-const Json& defined(const Value& value) {
-  if (!value) refuse("a list or dict cannot hold an undefined value");
-  return *value;
-}
-
-Json list_of(const Values& values) {
-  Json list = Json::array();
-  for (const Value& value : values) list.push_back(defined(value));
-  return list;
+std::string written(const Value& value, const Style& style) {
+  std::string out;
+  write(out, value, style, 0);
+  return out;
 }
 
 std::string text_of(const Value& value) {
   if (!value) return "";
-  return value->is_string() ? value->get<std::string>() : written(*value, false);
-}
-
-std::string written(const Json& json, bool is_json, int indent) {
-  std::string out;
-  write(out, json, is_json, indent, 0);
-  return out;
+  return is_text(value) ? as_text(value, "") : written(value);
 }
 
 Values items_of(const Value& value) {
+  if (!value) return {};
+  if (is_of(value, {Object::list, Object::tuple, Object::view})) return value->items;
+  if (value->kind == Object::dict) return value->keys;
+  if (value->kind == Object::generator) return std::exchange(value->items, {});
+  if (!is_text(value)) refuse("{} cannot be iterated over", type_name(value));
+  if (as_text(value, "").size() > max_weight / item_weight) refuse("a text is too long for a list");
   Values items;
-  if (!value) return items;
-  if (value->is_string()) {
-    if (value->get_ref<const std::string&>().size() > max_weight / item_weight) refuse("a text is too long for a list");
-    for (const char32_t c : decode_utf8(as_text(value, ""))) items.push_back(from_json(encode_utf8({&c, 1})));
-    return items;
-  }
-  if (!value->is_structured()) refuse("{} cannot be iterated over", type_name(value));
-  for (const auto& [key, item] : value->items())
-    items.push_back(value->is_object() ? from_json(key) : Value(value, &item));
+  for (const char32_t c : decode_utf8(as_text(value, ""))) items.push_back(from_json(encode_utf8({&c, 1})));
   return items;
 }
 
 std::size_t length_of(const Value& value) {
-  if (value && value->is_string()) return count_code_points(as_text(value, ""));
-  if (value && !value->is_structured()) refuse("{} has no length", type_name(value));
-  return value ? value->size() : 0;
+  if (is_text(value)) return count_code_points(as_text(value, ""));
+  if (value && !is_of(value, {Object::list, Object::tuple, Object::dict, Object::view}))
+    refuse("{} has no length", type_name(value));
+  return value ? value->items.size() : 0;
 }
 
 Value item_of(const Value& value, const Value& key) {
-  if (!value) refuse("an undefined value has no member {}", key ? written(*key, false) : "");
-  if (value->is_object() && key && key->is_string()) {
-    const auto found = value->find(as_text(key, ""));
-    return found == value->end() ? nullptr : Value(value, &*found);
+  if (!value) refuse("an undefined value has no member {}", key ? written(key) : "");
+  if (is_of(value, {Object::dict, Object::object})) {
+    const Object& holder = value->space != nullptr ? *value->space : *value;
+    const std::size_t at = find_key(holder, key);
+    return at < holder.keys.size() ? holder.items[at] : nullptr;
   }
-  if (!key || !key->is_number_integer() || !(value->is_array() || value->is_string())) return nullptr;
+  const bool is_list = is_of(value, {Object::list, Object::tuple, Object::view});
+  if (!key || !key->json.is_number_integer() || !(is_list || is_text(value))) return nullptr;
   const auto length = static_cast<std::int64_t>(length_of(value)), index = as_integer(key, "an index");
   const std::int64_t at = index < 0 ? index + length : index;
   if (at < 0 || at >= length) return nullptr;
-  if (value->is_array()) return {value, &(*value)[static_cast<std::size_t>(at)]};
+  if (is_list) return value->items[static_cast<std::size_t>(at)];
   const auto point = static_cast<unsigned>(at);
   return from_json(std::string(slice_code_points(as_text(value, ""), {point, point + 1})));
 }
 
-Json slice_of(const Value& value, const Value& start, const Value& stop, const Value& step) {
-  const bool is_text = value && value->is_string();
-  if (!is_text && !(value && value->is_array())) refuse("{} has no slices", type_name(value));
-  const auto given = [](const Value& each) { return each && !each->is_null(); };
-  const std::int64_t by = given(step) ? as_integer(step, "the step of a slice") : 1;
+Value slice_of(const Value& value, const Value& start, const Value& stop, const Value& step) {
+  if (!is_text(value) && !is_of(value, {Object::list, Object::tuple})) refuse("{} has no slices", type_name(value));
+  const std::int64_t by = is_absent(step) ? 1 : as_integer(step, "the step of a slice");
   if (by == 0) refuse("the step of a slice is 0");
   const auto length = static_cast<std::int64_t>(length_of(value));
   const std::int64_t least = by > 0 ? 0 : -1, most = by > 0 ? length : length - 1;
   const auto bound = [&](const Value& each, std::int64_t absent) {
-    const std::int64_t index = given(each) ? as_integer(each, "the bound of a slice") : absent;
-    return given(each) ? std::clamp(index < 0 ? index + length : index, least, most) : absent;
+    const std::int64_t index = is_absent(each) ? absent : as_integer(each, "the bound of a slice");
+    return is_absent(each) ? absent : std::clamp(index < 0 ? index + length : index, least, most);
   };
-  const std::u32string points = is_text ? decode_utf8(as_text(value, "")) : U"";
-  std::u32string text;
-  Json items = Json::array();
-  const std::int64_t end = bound(stop, by > 0 ? most : least);
-  for (std::int64_t i = bound(start, by > 0 ? least : most); by > 0 ? i < end : i > end; i += by) {
-    const auto at = static_cast<std::size_t>(i);
-    is_text ? text.push_back(points[at]) : items.push_back((*value)[at]);
-    if (by > 0 ? by >= end - i : by <= end - i) break;  // the next index might overflow
-  }
-  return is_text ? Json(encode_utf8(text)) : items;
+  const std::int64_t begin = bound(start, by > 0 ? least : most), end = bound(stop, by > 0 ? most : least);
+  const auto pick = [&](const auto& from, auto to) {
+    for (std::int64_t i = begin; by > 0 ? i < end : i > end; i += by) {
+      to.push_back(from[static_cast<std::size_t>(i)]);
+      if (by > 0 ? by >= end - i : by <= end - i) break;  // the next index might overflow
+    }
+    return to;
+  };
+  if (!is_text(value)) return list_of(pick(value->items, Values()), value->kind);
+  return from_json(encode_utf8(pick(decode_utf8(as_text(value, "")), std::u32string())));
 }
 
-Json operate(std::string_view symbol, const Value& a, const Value& b) {
-  if (symbol == "~") return text_of(a) + text_of(b);
-  if (symbol == "==" || symbol == "!=") return is_equal(a, b) == (symbol == "==");
-  if (symbol == "in" || symbol == "not in") return contains(b, a) == (symbol == "in");
+Value operate(std::string_view symbol, const Value& a, const Value& b) {
+  if (symbol == "~") return from_json(text_of(a) + text_of(b));
+  if (symbol == "==" || symbol == "!=") return from_json(is_equal(a, b) == (symbol == "=="));
+  if (symbol == "in" || symbol == "not in") return from_json(contains(b, a) == (symbol == "in"));
   if (!a || !b) refuse("'{}' of an undefined value", symbol);
-  if (symbol == "<" || symbol == ">=") return is_less(a, b) == (symbol == "<");
-  if (symbol == ">" || symbol == "<=") return is_less(b, a) == (symbol == ">");
-  if (is_number(a) && is_number(b)) return number_result(symbol, a, b);
-  if (symbol == "+" && a->is_string() && b->is_string()) return as_text(a, "") + as_text(b, "");
-  if (symbol == "+" && a->is_array() && b->is_array()) {
-    Json items = *a;
-    items.insert(items.end(), b->begin(), b->end());
-    return items;
+  if (symbol == "<" || symbol == ">=") return from_json(is_less(a, b) == (symbol == "<"));
+  if (symbol == ">" || symbol == "<=") return from_json(is_less(b, a) == (symbol == ">"));
+  if (is_number(a) && is_number(b)) return from_json(number_result(symbol, a, b));
+  const bool is_list = is_of(a, {Object::list, Object::tuple});
+  if (symbol == "+" && is_text(a) && is_text(b)) return from_json(as_text(a, "") + as_text(b, ""));
+  if (symbol == "+" && is_list && a->kind == b->kind) {
+    Values items = a->items;
+    items.insert(items.end(), b->items.begin(), b->items.end());
+    return list_of(std::move(items), a->kind);
   }
-  if (symbol != "*" || !a->is_string())
+  if (symbol == "*" && is_number(a)) return operate(symbol, b, a);
+  if (symbol != "*" || !(is_text(a) || is_list))
     refuse("'{}' of {} and {} is not supported", symbol, type_name(a), type_name(b));
-  const std::int64_t times = as_text(a, "").empty() ? 0 : as_integer(b, "the factor of a string");
-  if (times > 0)
-    ensure_weight(static_cast<std::size_t>(std::min<std::int64_t>(times, max_weight + 1)) *
-                  a->get_ref<const std::string&>().size());
-  std::string text;
-  for (std::int64_t i = 0; i < times; ++i) text += as_text(a, "");
-  return text;
+  return repeated(a, as_integer(b, "a factor"));
 }
 
 std::int64_t as_integer(const Value& value, std::string_view what) {
-  if (!value || !(value->is_number_integer() || value->is_boolean()))
-    refuse("{} is {}, not an integer", what, type_name(value));
-  if (value->is_boolean()) return value->get<bool>() ? 1 : 0;
-  if (value->is_number_unsigned() && value->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
-    refuse("the integer {} has more than 64 bits", value->dump());
+  if (!is_number(value) || value->json.is_number_float()) refuse("{} is {}, not an integer", what, type_name(value));
+  if (value->json.is_boolean()) return value->json.get<bool>() ? 1 : 0;
+  if (value->json.is_number_unsigned() && value->json.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+    refuse("the integer {} has more than 64 bits", value->json.dump());
   }
-  return value->get<std::int64_t>();
+  return value->json.get<std::int64_t>();
 }
 
 const std::string& as_text(const Value& value, std::string_view what) {
-  if (value && value->is_string()) return value->get_ref<const std::string&>();
+  if (is_text(value)) return value->json.get_ref<const std::string&>();
   refuse("{} is {}, not a string", what, type_name(value));
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,7 +14,7 @@
 
 #include "core/base/text/python_json.hpp"
 
-/// Values of templates: JSON with Python's semantics. Functions throw TemplateError where Python would raise an error.
+/// Values of templates, with Python's semantics. Functions throw TemplateError where Python would raise an error.
 namespace mylos::data::jinja {
 
 /// An error of a template, without its line, which the one who reads or runs the template adds.
@@ -24,33 +26,61 @@ template <class... Parts>
   throw TemplateError(fmt::format(format, std::forward<Parts>(parts)...));
 }
 
+struct Arguments;
+struct Object;
+struct Run;
 using Json = OrderedJson;
-/// Null: undefined. A tuple is a list, and a namespace a dict. Shared, also as a part of a list or dict.
-using Value = std::shared_ptr<const Json>;
+using Value = std::shared_ptr<const Object>;  ///< null: undefined
 using Values = std::vector<Value>;
+using Function = std::function<Value(Run& run, const Arguments& arguments)>;
 
-inline Value from_json(Json json) { return std::make_shared<const Json>(std::move(json)); }
-/// Returns about as many bytes as the text of a value has. Throw TemplateError for what is larger than 16 MiB, or nests
+struct Object {
+  /// An object has members only: `loop`, or a namespace. A view is a range, or what keys(), values() and items() give.
+  enum Kind { scalar, list, tuple, dict, object, function, view, generator };
+  Kind kind = scalar;
+  Json json = {};             ///< a scalar: None, a bool, a number or a string
+  Values keys = {};           ///< of a dict or object
+  mutable Values items = {};  ///< the members of keys, or what iteration yields, which takes them from a generator
+  Function call = {};
+  Object* space = nullptr;  ///< what holds the members of a namespace, which alone can change
+  std::size_t weight = 0, depth = 0;
+};
+
+/// Make values. `weight` is about the number of bytes; throw TemplateError for what is larger than 16 MiB, or nests
 /// deeper than 100 levels.
+Value make_value(Object object);
+Value from_json(const Json& json);
+Value list_of(Values items, Object::Kind kind = Object::list);
 void ensure_weight(std::size_t weight);
-std::size_t weight_of(const Json& json, std::size_t depth = 0);
+std::size_t weight_of(const Value& value);
+/// Sets a member of a dict or object.
+void set_member(Object& object, const Value& key, const Value& value);
+
+bool is_text(const Value& value);
 bool is_number(const Value& value);
+/// Returns whether a value is undefined or None.
+bool is_absent(const Value& value);
 bool is_true(const Value& value);
 bool is_equal(const Value& a, const Value& b);
-/// Return what a list, dict or namespace holds, and a list. Throw TemplateError for what is undefined.
-const Json& defined(const Value& value);
-Json list_of(const Values& values);
-/// str(), empty if undefined; repr(), or json.dumps(ensure_ascii=False, indent=indent), -1: on one line.
+
+/// How a value is written: by repr(), or as json.dumps does with these arguments.
+struct Style {
+  bool is_json = false, is_ascii = false, sorts_keys = false;
+  std::optional<std::string> indent = {};
+  std::string comma = ", ", colon = ": ";
+};
+std::string written(const Value& value, const Style& style = {});
+/// str(), empty if undefined.
 std::string text_of(const Value& value);
-std::string written(const Json& json, bool is_json, int indent = -1);
+
 /// Returns what iteration yields: of a string its characters, of a dict its keys, of undefined nothing.
 Values items_of(const Value& value);
 std::size_t length_of(const Value& value);
 /// value[key], undefined if it does not exist; value[start:stop:step], where undefined and None are defaults.
 Value item_of(const Value& value, const Value& key);
-Json slice_of(const Value& value, const Value& start, const Value& stop, const Value& step);
+Value slice_of(const Value& value, const Value& start, const Value& stop, const Value& step);
 /// A binary operator: + - * / // % ~ == != < > <= >= in, not in.
-Json operate(std::string_view symbol, const Value& a, const Value& b);
+Value operate(std::string_view symbol, const Value& a, const Value& b);
 /// Return the content, if the type is right; the error names `what`.
 std::int64_t as_integer(const Value& value, std::string_view what);
 const std::string& as_text(const Value& value, std::string_view what);

@@ -75,6 +75,15 @@ true is true and 1 is true | false is false | d is string | s is mapping | 1.0 i
 not s is string | s is not string or n is odd | 'x' if s is string else 'y' | (s is string) | 5 is in [1] | s is sequence | missing is iterable
 range(3)|list | range(1, 4)|list | range(10, 0, -4)|list | range(0)|list | 'a' 'b' "c" | [1, 2,] | {'a': 1,}
 strftime_now('%d %b %Y') | strftime_now('%Y-%m-%d %H:%M %A %B %j') | [1] if 1 else 2 | 3 in [1, 2, 3][1:] | 'ab'[0] ~ 'ab'[-1:] | (messages or [])|length | '%' ~ 5 % 3
+dict(a=1, b='x') ~ dict({'a': 1}, b=n) ~ dict([('x', 1), 'yz'], x=2) ~ dict().a | d|tojson(separators=(',', ':')) | d|tojson(indent=2, sort_keys=true, separators=[';', '=']) | s|tojson(ensure_ascii=true) ~ 'ž'|tojson(true)
+d|tojson(indent='\t') ~ d|tojson(indent=0) ~ []|tojson(indent=-1) | {2: 1, none: 's', true: 2.5, 3.0: ()}|tojson | {'b': 1, 'a': {'d': 2, 'c': 3}}|tojson(sort_keys=true) | {0: 'zero', 'x': 'y', none: 1, (1, 2): 3}
+{0: 'zero'}[0] ~ {1.0: 'one'}[true] ~ {(1, 'a'): 'pair'}[(1, 'a')] ~ {2: 1}['2'] ~ {2: 1}.get(2) ~ (2 in {2: 1}) | {1: 2} == {1.0: 2} | {'a': 1, 'a': 2} | {1: 'a', 0: 'b'}|dictsort | {3: 1} is mapping
+(1,) ~ (1, 'b') ~ () ~ (1, 2)[::-1] ~ (1, 2)[1:] ~ ((1, 2) + (3,)) ~ (1, 2) * 2 ~ (1, [2])|length | (1, 2) == [1, 2] or (1, 2) == (1, 2) and (1,) != (2,) | d.items()|list ~ d|dictsort ~ d|items|list ~ d.items()|length ~ d.keys()|length
+[missing] ~ [missing, 1]|length ~ {'a': missing} ~ [missing]|first ~ [missing, none]|select('defined')|list | [0] * 3 ~ 3 * 'ab' ~ 2 * [1, 's'] ~ [] * 5 ~ 'a' * true | '\x41\u00e9\U0001F642\d\a\b\f\v\"' | [[1, 2], [3]].0.1 ~ l.0 ~ d.a.1.x ~ (1.5)|string ~ people.2.name ~ s.0
+'s' if l|select('string') else 't' | e|select|list ~ ('true' if e|map('upper') else 'false') ~ ('true' if e|reverse else 'false') ~ ('true' if d.keys() else 'false') ~ ('true' if {}.items() else 'false') | ('a' if range(0) else 'b') ~ range(5)[2] ~ range(5)|last ~ range(5)|length
+d.items is callable ~ range is callable ~ d.b is callable ~ range is defined ~ (raise_exception is defined) ~ dict is defined ~ caller is defined ~ namespace is mapping | namespace({'a': 1}, b=2).a ~ namespace(a=1)['a'] ~ namespace(a=1).b | 'ab'.upper is defined
+range(*[1, 4])|list ~ dict(**{'k': 1}) ~ 'a,b,c'.split(*(',', 1)) ~ range(0, *(9, 3))|list ~ 'x-y'.replace(*['-', '+']) | ['b', 'a']|sort(**{'reverse': true}) | 'a' ~ -1|abs ~ --2 ~ +3 ~ -f ~ -true ~ (not 1) ~ 1e3 ~ 1E-2
+'aXbX'|replace('X', '') ~ '  x '|trim|length ~ l|first is number ~ [1, 2, 3]|last ~ ''|first is defined ~ {}|last is undefined ~ d|first ~ [[1, 2], [3, 4]]|map('last')|join('-') | ['x', 'y']|map('replace', 'x', 'z')|join | people|map(attribute='name')|map('lower')|map('title')|list
 "%s" == '%s' | (n, f)[1] | not n == 7 | not (n == 7) or true | 1 if missing else 2 | {'x': {'y': [1, 2]}}.x.y[-1] | [[1, 2], [3]]|map('first')|list | s|length > 3 and s|trim != s | 5|string|length | [1, [2]] == [1.0, [2]]
 """
 ERRORS = r"""
@@ -118,11 +127,23 @@ STATEMENTS = [
     "{% if messages is defined and messages[0].role == 'system' and messages[0].content is string %}{{ messages[0].content|trim }}{% endif %}",
     "{% set content = messages[5].content %}{% if '</think>' in content %}{{ content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') }}|{{ content.split('</think>')[-1].lstrip('\\n') }}{% endif %}",
     "{% if tools is not none and tools %}{{ tools[0].function.parameters.properties.items()|list|length }}{% endif %}{{ documents is none }}",
+    "{% if n %}{% macro m(a) %}<{{ a }}{{ n }}>{% endmacro %}{% endif %}{{ m(1) }}{% for x in [5] %}{% macro k() %}[{{ x }}]{% endmacro %}{{ k() }}{% endfor %}{{ k is defined }}",
+    "{% macro a(x, y=2) %}a{{ x }}{{ y }}{% endmacro %}{% macro b(x, y='') %}b{{ x }}{{ y }}{% endmacro %}{% set both = [a, b] %}{% for f in both %}{{ f(*[1]) }}{{ f(**{'y': 4, 'x': 3}) }}{{ f(*(5,), **{'y': 6}) }}{{ both[0](7, y=8) }};{% endfor %}",
+    "{% macro box(title) %}[{{ title }}: {{ caller() }}]{{ caller()|length }}{% endmacro %}{% call box('t') %}in {{ n }}{% endcall %}{% for x in [1, 2] %}{% call box(title=x) %}{{ x }}{% endcall %}{% endfor %}",
+    "{% macro each(items) %}{% for i in items %}{{ caller(i, loop.index) }}{% endfor %}{% endmacro %}{% call(item, at, more='-') each(l) %}{{ at }}={{ item }}{{ more }}{% endcall %}",
+    "{% macro outer(k) %}{% set o = namespace(f=caller()) %}{% if k %}{% call outer(k - 1) %}<{{ k }}{% endcall %}{% endif %}{{ o.f }}|{{ caller() }}{% endmacro %}{% call outer(2) %}top{% endcall %}",
+    "{% macro c() %}{{ caller is defined }}{{ caller }}{% endmacro %}{{ c() }}",
+    "{% set ns = namespace(n=0) %}{% macro add(space, by) %}{% set space.n = space.n + by %}{% set ns.last = by %}{% endmacro %}{{ add(ns, 2) }}{{ add(ns, 3) }}{{ ns.n }}{{ ns.last }}{% set other = ns %}{% set other.n = 'x' %}{{ ns.n }}",
+    "{% for x in l %}{% macro q() %}{{ loop.index }}{% endmacro %}{% if x is string %}{{ q() }}{% continue %}{% endif %}-{% endfor %}",
+    "{% set gen = l|select('string') %}{% for x in gen %}{{ x }}{% endfor %};{% for x in gen %}{{ x }}{% endfor %}{% set pairs = d.items() %}{% for p in pairs %}{{ p[0] }}{% endfor %}{% for k, v in pairs %}{{ k }}{% endfor %}",
+    "{% set table = {0: 'none', 512: 'half', 1024: 'all'} %}{% for k, v in table|dictsort %}{% if n * 100 <= k %}{{ v }}{% break %}{% endif %}{% endfor %}{{ table[512] }}",
     "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ messages|rejectattr('tool_calls', 'undefined')|list|length }}{{ (messages|last).content }}",
 ]
 STATEMENT_ERRORS = ["{% for x in 5 %}{% endfor %}", "{% set a, b = [1] %}", "{{ messages[0].content.x.y }}", "{% if %}", "{{ }}", "{% for x in l %}", "{{ 1", "{% if 1 %}{% endfor %}", "{% nothing %}",
                     "{{ 'a }}", "{# x", "{{ 1 | nothing }}", "{{ 1 is nothing }}", "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{% endmacro %}{{ m(b=2) }}", "{{ (1 }}", "{{ [1 }}",
-                    "{% set x.y = 1 %}", "{{ 1 2 }}", "{% endif %}", "{% else %}", "{{ messages['a'].b }}", "{% macro r(x) %}{{ r(x) }}{% endmacro %}{{ r(1) }}"]
+                    "{% set x.y = 1 %}", "{{ 1 2 }}", "{% endif %}", "{% else %}", "{{ messages['a'].b }}", "{% macro r(x) %}{{ r(x) }}{% endmacro %}{{ r(1) }}",
+                    "{% macro v() %}{{ caller() }}{% endmacro %}{{ v() }}", "{% macro w() %}{% endmacro %}{% call w() %}{% endcall %}", "{% call n() %}{% endcall %}", "{% call 5 %}{% endcall %}", "{{ range(*5) }}", "{{ dict(**{1: 2}) }}", "{{ [range]|tojson }}",
+                    "{{ e|select|tojson }}", "{{ e|map('upper')|length }}", "{{ {[1]: 2} }}", "{{ -'a' }}", "{{ [1] + (2,) }}", "{{ {(1, 2): 3}|tojson }}", "{{ {1: 2, 'a': 3}|tojson(sort_keys=true) }}", "{{ [missing]|tojson }}", "{{ '\\xg' }}"]
 
 CHATML_TOOLS = """{%- if tools %}
     {{- '<|im_start|>system\\n' }}

@@ -77,7 +77,7 @@ TEST(Template, EqualsTransformersOnRecordedTemplates) {
     }
     EXPECT_EQ(spans, row.value("spans", OrderedJson::array())) << source;
   }
-  EXPECT_GT(rows, 240U);
+  EXPECT_GT(rows, 300U);
 }
 
 TEST(Template, RefusesWhatIsNotSupportedWithItsLine) {
@@ -87,33 +87,37 @@ TEST(Template, RefusesWhatIsNotSupportedWithItsLine) {
       {"\n\n{{ x |\n pprint }}", "4: the filter 'pprint' is not supported"},
       {"{{ 2.5|round }}", "1: the filter 'round' is not supported"},
       {"{{ x is sameas y }}", "1: the test 'sameas' is not supported"},
-      {"{{ d.items is callable }}", "1: 'items' is a method: call it, or write ['items']"},
       {"{{ joiner() }}", "1: 'joiner' is not supported"},
-      {"{{ dict(a=1) }}", "1: 'dict' is not supported"},
       {"{% for x in y recursive %}{% endfor %}", "1: expected '%}'"},
       {"{% for x in y %}{{ loop.cycle(1, 2) }}{% endfor %}", "1: the method 'cycle' is not supported"},
       {"{{ 'a'.center(3) }}", "1: the method 'center' is not supported"},
       {"{{ 'éa'.title() }}", "1: capitals of letters outside ASCII are not supported"},
       {"{{ 'aéb'.title() }}", "1: capitals after letters outside ASCII are not supported"},
-      {"{{ 1|tojson(4) }}", "1: ensure_ascii of tojson is not supported"},
       {"{{ 'é'.upper() }}", "1: capitals of letters outside ASCII are not supported"},
-      {"{{ f(*x) }}", "1: expected a name"},
       {"{{ 2 ** 3 }}", "1: expected '}}'"},
       {"{{ 1_000 }}", "1: expected '}}'"},
-      {"{{ x.1 }}", "1: expected a name"},
       {"{{ 1 < 2 < 3 }}", "1: chained comparisons are not supported"},
       {"{% set x | trim %}a{% endset %}", "1: expected '%}'"},
       {"{% macro m() %}{% generation %}{% endgeneration %}{% endmacro %}\n{{ m() }}",
        "1: 'generation' in a macro or a 'set' block is not supported"},
-      {"{% if 1 %}{% macro m() %}{% endmacro %}{% endif %}", "1: a macro in a block is not supported"},
-      {"{{ 'a\\x41' }}", "1: an escape of a string other than \\n \\t \\r \\\\ and quotes is not supported"},
+      {"{{ '\\101' }}", "1: an escape of a string by an octal number or a name is not supported"},
+      {"{{ '\\ud800' }}", "1: the escape '\\u' of a string has no 4 hexadecimal digits of a character"},
       {"{{ 99999999999999999999 }}", "1: a number has more than 64 bits"},
       {"{{ 9999999999 * 9999999999 }}", "1: an integer has more than 64 bits"},
-      {"{{ 1|tojson(separators=(1, 2)) }}", "1: the argument 'separators' is given twice, or not supported"},
+      {"{{ 1|tojson(separators=(1, 2)) }}", "1: a separator of tojson is number, not a string"},
+      {"{{ 1|tojson(separators='abc') }}", "1: tojson takes 2 separators"},
+      {"{{ range(3) }}", "1: view cannot be written"},
+      {"{{ namespace() }}", "1: object cannot be written"},
+      {"{% for x in [1] %}{{ loop }}{% endfor %}", "1: object cannot be written"},
+      {"{{ ['a']|map('upper') }}", "1: generator cannot be written"},
+      {"{{ 'a'.upper }}", "1: function cannot be written"},
+      {"{{ {[1]: 1} }}", "1: a key of a dict is list"},
+      {"{% call 5 %}{% endcall %}", "1: expected a name"},
+      {"{% set n = namespace() %}{% for x in [1] %}{% macro m() %}{% endmacro %}{% set n.m = m %}{% endfor %}\n{{ "
+       "n.m() }}",
+       "2: the method 'm' is not supported"},
       {"{{ [1]|join('a', attribute='b') }}", "1: the argument 'attribute' is given twice, or not supported"},
-      {"{{ {3: 1} }}", "1: a key of a dict is number, not a string"},
-      {"{{ [0] * 3 }}", "1: '*' of array and number is not supported"},
-      {"{{ 'a'.startswith(('a', 'b')) }}", "1: a prefix is array, not a string"},
+      {"{{ 'a'.startswith(('a', 'b')) }}", "1: a prefix is tuple, not a string"},
       {"{{ 'a'.replace('', 'b') }}", "1: an empty separator is not supported"}};
   for (const auto& [source, error] : refused)
     EXPECT_EQ(template_error(source), fmt::format("chat.jinja, line {}", error));
@@ -138,7 +142,6 @@ TEST(Template, NamesTheLineOfAnError) {
             "chat.jinja, line 2: the template raises: no tools");
   EXPECT_EQ(template_error("\n{{ f() }}"), "chat.jinja, line 2: 'f' is no macro or function");
   EXPECT_EQ(template_error("{% if 1 %}"), "chat.jinja, line 1: the block has no 'endif'");
-  EXPECT_EQ(template_error("\n{{ [x] }}"), "chat.jinja, line 2: a list or dict cannot hold an undefined value");
 }
 
 TEST(Template, EndsOnHostileTemplates) {
