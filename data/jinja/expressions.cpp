@@ -106,9 +106,9 @@ Code ExpressionParser::read_unary() {
   enter();
   Code value;
   if (accept("not")) {
-    value = make([operand = read_binary(4)](Run& run) { return from_json(!is_true(operand(run))); });
+    value = make([operand = read_binary(4)](Run& run) { return !is_true(operand(run)); });
   } else if (const bool is_minus = accept("-"); is_minus || accept("+")) {
-    value = make([operand = read_unary(), sign = from_json(is_minus ? -1 : 1)](Run& run) {
+    value = make([operand = read_unary(), sign = Value(is_minus ? -1 : 1)](Run& run) {
       const Value number = operand(run);
       if (!is_number(number)) refuse("the operand of a sign is no number");
       return operate("*", number, sign);
@@ -128,8 +128,8 @@ Code ExpressionParser::read_primary() {
     text += read_string();
     is_text = true;
   }
-  if (is_text) return constant(from_json(text));
-  if (is_digit(peek())) return constant(from_json(read_number()));
+  if (is_text) return constant(text);
+  if (is_digit(peek())) return constant(read_number());
   if (accept("(")) {
     if (accept(")")) return sequence({}, Object::tuple);
     const Code value = read_tuple();
@@ -143,8 +143,8 @@ Code ExpressionParser::read_primary() {
   }
   if (accept("{")) return read_dict();
   const std::string name = read_name();
-  if (is_one_of(name, {"true", "True", "false", "False"})) return constant(from_json(name == "true" || name == "True"));
-  return is_one_of(name, {"none", "None"}) ? constant(from_json({})) : variable(name);
+  if (is_one_of(name, {"true", "True", "false", "False"})) return constant(name == "true" || name == "True");
+  return is_one_of(name, {"none", "None"}) ? constant(Json()) : variable(name);
 }
 
 Code ExpressionParser::read_dict() {
@@ -161,7 +161,7 @@ Code ExpressionParser::read_dict() {
       const Value key = keys[i](run);
       set_member(dict, key, items[i](run));
     }
-    return run.counted(make_value(std::move(dict)));
+    return run.counted(std::move(dict));
   });
 }
 
@@ -184,8 +184,14 @@ CallCode ExpressionParser::read_arguments(CallCode call) {
 
 Code ExpressionParser::read_postfix(Code value) {
   for (;; enter()) {
-    if (accept(".")) {
-      value = is_digit(peek()) ? item(value, constant(from_json(read_number(true)))) : read_member(value);
+    const bool has_member = accept(".");
+    if (has_member && is_digit(peek())) {
+      value = item(value, constant(read_number(true)));
+    } else if (has_member) {
+      name_ = read_name();
+      const bool is_method = find_builtin("str", name_) || find_builtin("dict", name_);
+      if (!is_method && is_next("(")) refuse("the method '{}' is not supported", name_);
+      value = make([value, name = name_](Run& run) { return attribute_of(value(run), name); });
     } else if (accept("[")) {
       value = read_subscript(value);
     } else if (is_next("(")) {
@@ -194,20 +200,6 @@ Code ExpressionParser::read_postfix(Code value) {
       return value;
     }
   }
-}
-
-Code ExpressionParser::read_member(const Code& value) {
-  name_ = read_name();
-  const Value of_str = find_builtin("str", name_), of_dict = find_builtin("dict", name_);
-  if (!of_str && !of_dict) {
-    if (is_next("(")) refuse("the method '{}' is not supported", name_);
-    return item(value, constant(from_json(name_)));
-  }
-  return make([=, key = from_json(name_)](Run& run) {
-    const Value self = value(run);
-    const Value method = is_text(self) ? of_str : self && self->kind == Object::dict ? of_dict : nullptr;
-    return method ? bound(method, self) : item_of(self, key);
-  });
 }
 
 Code ExpressionParser::read_subscript(const Code& value) {
@@ -241,7 +233,7 @@ Code ExpressionParser::read_filters(Code value) {
     } else {
       call = read_arguments(call);
     }
-    value = make([=](Run& run) { return is_not ? from_json(!is_true(call(run))) : call(run); });
+    value = make([=](Run& run) { return is_not ? Value(!is_true(call(run))) : call(run); });
   }
 }
 

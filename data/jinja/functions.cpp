@@ -1,11 +1,11 @@
 #include "data/jinja/functions.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <sstream>
 
 #include "core/base/text/python_text.hpp"
 #include "core/base/text/unicode.hpp"
@@ -28,7 +28,7 @@ using C = const Call&;
 struct Builtin {
   const char *kinds, *names, *parameters;  ///< of parameters, those after `self`
   std::size_t required;
-  Value (*function)(C call);
+  std::function<Value(C)> function;
 };
 
 /// trim, strip, lstrip, rstrip
@@ -41,7 +41,7 @@ Value stripped(C c) {
   auto begin = text.begin(), end = text.end();
   if (c.name != "rstrip") begin = std::find_if(begin, end, is_kept);
   while (c.name != "lstrip" && end != begin && !is_kept(*(end - 1))) --end;
-  return from_json(encode_utf8({begin, end}));
+  return encode_utf8({begin, end});
 }
 
 /// upper, lower, capitalize, title. A word of str.title begins after any other character than a letter.
@@ -59,62 +59,48 @@ Value cased(C c) {
     if (of_str && before >= 0x80) refuse("capitals after letters outside ASCII are not supported");
     text[i] -= 'a' - 'A';
   }
-  return from_json(encode_utf8(text));
+  return encode_utf8(text);
 }
 
 /// str.split(separator, most), where an absent separator is white space.
-std::vector<std::string> split(const std::string& text, const Value& separator, const Value& most) {
+Values split(const std::string& text, const Value& separator, const Value& most) {
   std::int64_t left = is_absent(most) ? -1 : as_integer(most, "the count");
-  std::vector<std::string> parts;
+  Values parts;
   if (is_absent(separator)) {
     const std::u32string points = decode_utf8(text);
     for (auto at = points.begin(), end = at; true; at = end) {
       at = std::find_if_not(at, points.end(), is_python_space);
       if (at == points.end()) return parts;
       end = left-- == 0 ? points.end() : std::find_if(at, points.end(), is_python_space);
-      parts.push_back(encode_utf8({at, end}));
+      parts.emplace_back(encode_utf8({at, end}));
     }
   }
   const std::string& by = as_text(separator, "the separator");
   if (by.empty()) refuse("an empty separator is not supported");
   std::size_t at = 0;
   for (std::size_t end = 0; left-- != 0 && (end = text.find(by, at)) != std::string::npos; at = end + by.size()) {
-    parts.push_back(text.substr(at, end - at));
+    parts.emplace_back(text.substr(at, end - at));
   }
-  parts.push_back(text.substr(at));
+  parts.emplace_back(text.substr(at));
   return parts;
 }
 
-Value joined(Run& run, const std::vector<std::string>& parts, const std::string& separator) {
+Value joined(Run& run, const Values& parts, const std::string& separator) {
   run.spend(parts.size() * separator.size());
-  return from_json(fmt::format("{}", fmt::join(parts, separator)));
-}
-
-Value joined(Run& run, const Value& list, const std::string& separator) {
-  std::vector<std::string> parts;
-  for (const Value& item : items_of(list)) parts.push_back(text_of(item));
-  return joined(run, parts, separator);
-}
-
-Value parts_of(C c) {
-  Values parts;
-  for (const std::string& part : split(text_of(c.self), c.given[0], c.given[1])) parts.push_back(from_json(part));
-  return list_of(std::move(parts));
-}
-
-Value replaced(C c) {
-  const auto parts = split(text_of(c.self), from_json(text_of(c.given[0])), c.given[2]);
-  return joined(c.run, parts, text_of(c.given[1]));
+  std::string text;
+  for (const Value& part : parts) text += (&part == parts.data() ? "" : separator) + text_of(part);
+  return text;
 }
 
 Value indented(C c) {
   const std::int64_t width = is_absent(c.given[0]) ? 4 : as_integer(c.given[0], "the width of indent");
   if (width < 0 || width > 100) refuse("the width {} of indent is not in 0..100", width);
   const std::string indent(static_cast<std::size_t>(width), ' ');
-  auto lines = split(text_of(c.self), from_json("\n"), nullptr);
+  Values lines = split(text_of(c.self), "\n", nullptr);
   c.run.spend(lines.size() * indent.size());
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i == 0 ? is_true(c.given[1]) : is_true(c.given[2]) || !lines[i].empty()) lines[i].insert(0, indent);
+  for (Value& line : lines) {
+    const bool is_indented = &line == lines.data() ? is_true(c.given[1]) : is_true(c.given[2]) || is_true(line);
+    if (is_indented) line = indent + text_of(line);
   }
   return joined(c.run, lines, "\n");
 }
@@ -123,25 +109,26 @@ Value indented(C c) {
 Value member_of(const Value& object, const Value& path) {
   if (is_number(path)) return item_of(object, path);
   Value value = object;
-  for (const std::string& name : split(as_text(path, "the name of an attribute"), from_json("."), nullptr)) {
-    value = value ? item_of(value, from_json(name)) : nullptr;
+  for (const Value& name : split(as_text(path, "the name of an attribute"), ".", nullptr)) {
+    value = value ? item_of(value, name) : nullptr;
   }
   return value;
 }
 
-/// Returns the arguments of a call except the first of those given.
-Arguments rest_of(C c, std::size_t count) {
-  const auto begin = c.given.begin() + static_cast<std::ptrdiff_t>(std::min(count, c.given.size()));
-  return {{begin, c.given.end()}, c.arguments.named};
+/// Calls a filter or test with a value and the arguments of `c` that are given from `first` on.
+Value call_on(C c, const Value& function, const Value& value, std::size_t first) {
+  Values positional = {value};
+  for (std::size_t i = first; i < c.given.size(); ++i) positional.push_back(c.given[i]);
+  return function->call(c.run, {std::move(positional), c.arguments.named});
 }
 
 Value mapped(C c) {
   const bool by_filter = !c.given.empty();
-  const Values named = by_filter ? Values() : Arguments{{}, c.arguments.named}.bind("attribute default", 1);
+  const Values named = by_filter ? Values() : Arguments{{}, c.arguments.named}.bind({"attribute", "default"}, 1);
   const Value filter = by_filter ? get_builtin("filter", as_text(c.given[0], "the filter of map")) : nullptr;
   Values results;
   for (const Value& item : is_true(c.self) ? items_of(c.self) : Values()) {
-    const Value value = by_filter ? call_on(c.run, filter, item, rest_of(c, 1)) : member_of(item, named[0]);
+    const Value value = by_filter ? call_on(c, filter, item, 1) : member_of(item, named[0]);
     results.push_back(value || by_filter ? value : named[1]);
   }
   return list_of(std::move(results), Object::generator);
@@ -156,17 +143,10 @@ Value selected(C c) {
   Values kept;
   for (const Value& item : is_true(c.self) ? items_of(c.self) : Values()) {
     const Value value = by_member ? member_of(item, c.given[0]) : item;
-    const bool holds = is_true(test ? call_on(c.run, test, value, rest_of(c, at + 1)) : value);
+    const bool holds = is_true(test ? call_on(c, test, value, at + 1) : value);
     if (holds == c.name.starts_with("select")) kept.push_back(item);
   }
   return list_of(std::move(kept), Object::generator);
-}
-
-Value reversed(C c) {
-  if (is_text(c.self)) return slice_of(c.self, nullptr, nullptr, from_json(-1));
-  Values items = items_of(c.self);
-  std::ranges::reverse(items);
-  return list_of(std::move(items), Object::generator);
 }
 
 Values pairs_of(const Value& dict) {
@@ -181,7 +161,7 @@ Values pairs_of(const Value& dict) {
 Value sort_key(const Value& item, const Value& attribute, const Value& by_case) {
   const Value value = is_absent(attribute) ? item : member_of(item, attribute);
   if (!is_text(value) || is_true(by_case)) return value;
-  return from_json(encode_utf8(python_lower(decode_utf8(text_of(value)))));
+  return encode_utf8(python_lower(decode_utf8(text_of(value))));
 }
 
 /// sort, dictsort
@@ -189,7 +169,7 @@ Value sorted(C c) {
   const bool of_dict = c.name == "dictsort";
   std::vector<std::pair<Value, Value>> keyed;
   for (const Value& item : of_dict ? pairs_of(c.self) : items_of(c.self)) {
-    keyed.emplace_back(sort_key(item, of_dict ? from_json(0) : c.given[2], of_dict ? nullptr : c.given[1]), item);
+    keyed.emplace_back(sort_key(item, of_dict ? Value(0) : c.given[2], of_dict ? nullptr : c.given[1]), item);
   }
   std::ranges::stable_sort(keyed, [is_reverse = !of_dict && is_true(c.given[0])](const auto& a, const auto& b) {
     return is_true(is_reverse ? operate("<", b.first, a.first) : operate("<", a.first, b.first));
@@ -214,8 +194,8 @@ Value unique(C c) {
 /// int and float, with a default for what is no number.
 Value number_from(C c) {
   const bool is_integer = c.name == "int";
-  const auto words = split(is_number(c.self) ? text_of(operate("*", c.self, from_json(1))) : text_of(c.self), {}, {});
-  const std::string text = words.size() == 1 ? words[0] : "";
+  const Values words = split(text_of(is_number(c.self) ? operate("*", c.self, 1) : c.self), {}, {});
+  const std::string text = words.size() == 1 ? text_of(words[0]) : "";
   const char *const begin = text.data() + (text.starts_with('+') ? 1 : 0), *const end = text.data() + text.size();
   std::int64_t integer = 0;
   double real = 0.0;
@@ -223,10 +203,10 @@ Value number_from(C c) {
     const auto [stop, error] = std::from_chars(begin, end, number);
     return stop == end && error == std::errc();
   };
-  if (is_integer && has_read(integer)) return from_json(integer);
-  if (!has_read(real)) return c.given[0] ? c.given[0] : from_json(is_integer ? Json(0) : Json(0.0));
+  if (is_integer && has_read(integer)) return integer;
+  if (!has_read(real)) return c.given[0] ? c.given[0] : Value(is_integer ? Json(0) : Json(0.0));
   if (!(std::abs(real) < 9e18)) refuse("a number is not finite, or has more than 64 bits");
-  return from_json(is_integer ? Json(static_cast<std::int64_t>(real)) : Json(real));
+  return is_integer ? Json(static_cast<std::int64_t>(real)) : Json(real);
 }
 
 Value range(C c) {
@@ -237,7 +217,7 @@ Value range(C c) {
   Values items;
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (items.size() >= max_items) refuse("range has more than {} numbers", max_items);
-    items.push_back(from_json(i));
+    items.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
   return list_of(std::move(items), Object::view);
@@ -247,20 +227,21 @@ Value range(C c) {
 Value made_dict(C c) {
   Object dict{.kind = Object::dict};
   if (!c.given.empty()) refuse("{} takes one value", c.name);
-  for (const Value& pair : c.self&& c.self->kind != Object::dict ? items_of(c.self) : pairs_of(c.self)) {
+  const bool is_dict = !c.self || is_of(c.self, {Object::dict});
+  for (const Value& pair : is_dict ? pairs_of(c.self) : items_of(c.self)) {
     if (length_of(pair) != 2) refuse("{} takes pairs", c.name);
-    set_member(dict, item_of(pair, from_json(0)), item_of(pair, from_json(1)));
+    set_member(dict, item_of(pair, 0), item_of(pair, 1));
   }
-  for (const auto& [name, value] : c.arguments.named) set_member(dict, from_json(name), value);
-  if (c.name == "dict") return make_value(std::move(dict));
+  for (const auto& [name, value] : c.arguments.named) set_member(dict, name, value);
+  if (c.name == "dict") return dict;
   c.run.namespaces.push_back(std::move(dict));
-  return make_value({.kind = Object::object, .space = &c.run.namespaces.back()});
+  return Object{.kind = Object::object, .space = &c.run.namespaces.back()};
 }
 
 Value formatted_time(C c) {
   std::array<char, 256> text{};
   const std::string& format = as_text(c.self, "the format of strftime_now");
-  if (std::strftime(text.data(), text.size(), format.c_str(), &c.run.now) > 0) return from_json(text.data());
+  if (std::strftime(text.data(), text.size(), format.c_str(), &c.run.now) > 0) return text.data();
   refuse("the format of strftime_now gives no text, or a long one");
 }
 
@@ -275,85 +256,54 @@ Value json_of(C c) {
   }
   if (!is_absent(separators)) {
     if (length_of(separators) != 2) refuse("tojson takes 2 separators");
-    style.comma = as_text(item_of(separators, from_json(0)), "a separator of tojson");
-    style.colon = as_text(item_of(separators, from_json(1)), "a separator of tojson");
+    style.comma = as_text(item_of(separators, 0), "a separator of tojson");
+    style.colon = as_text(item_of(separators, 1), "a separator of tojson");
   }
-  return from_json(written(c.self, style));
+  return written(c.self, style);
 }
 
-Value default_of(C c) {
-  if (is_true(c.given[1]) ? is_true(c.self) : c.self != nullptr) return c.self;
-  return c.given[0] ? c.given[0] : from_json("");
-}
-
-/// first, last
-Value end_of(C c) {
-  const Value list = is_text(c.self) ? c.self : list_of(items_of(c.self));
-  return item_of(list, from_json(c.name == "first" ? 0 : -1));
-}
-
-Value got(C c) {
-  const Value item = item_of(c.self, c.given[0]);
-  return item ? item : c.given[1] ? c.given[1] : from_json({});
-}
-
-bool has_type(C c) {
-  const Value& self = c.self;
-  if (c.name == "defined" || c.name == "undefined") return (self != nullptr) == (c.name == "defined");
-  if (c.name == "odd" || c.name == "even") {
-    return is_equal(operate("%", self, from_json(2)), from_json(c.name == "odd" ? 1 : 0));
-  }
-  const auto kind = self ? self->kind : Object::list;  // an undefined value is an empty list
-  const bool is_list = kind == Object::list || kind == Object::tuple || kind == Object::dict || is_text(self);
-  if (c.name == "sequence") return is_list;
-  if (c.name == "iterable") return is_list || kind == Object::view || kind == Object::generator;
-  if (c.name == "mapping") return kind == Object::dict;
-  if (c.name == "callable") return kind == Object::function;
-  if (c.name == "none") return self && is_absent(self);
-  if (c.name == "string") return is_text(self);
-  if (c.name == "number") return is_number(self);
-  if (c.name == "integer") return self && self->json.is_number_integer();
-  if (c.name == "float") return self && self->json.is_number_float();
-  return self && self->json.is_boolean() && (c.name == "boolean" || is_true(self) == (c.name == "true"));
-}
-
-Value tests_order(C c) {
-  static const std::map<std::string_view, std::string_view> symbols = {
-      {"equalto", "=="}, {"eq", "=="}, {"ne", "!="}, {"lt", "<"}, {"lessthan", "<"}, {"gt", ">"}, {"greaterthan", ">"}};
-  const auto found = symbols.find(c.name);
-  return operate(found == symbols.end() ? c.name : found->second, c.self, c.given[0]);
-}
-
-Value found_at(C c) {
-  const std::string text = text_of(c.self);
-  const std::size_t found = text.find(as_text(c.given[0], "the argument of find"));
-  return from_json(found == std::string::npos ? Json(-1) : Json(count_code_points(text.substr(0, found))));
-}
+bool is_remainder(C c, int remainder) { return is_equal(operate("%", c.self, 2), remainder); }
 
 const Builtin builtins[] = {
     {"filter", "trim", "chars", 0, stripped},
     {"str", "strip lstrip rstrip", "chars", 0, stripped},
     {"filter", "upper lower capitalize title", "", 0, cased<false>},
     {"str", "upper lower capitalize title", "", 0, cased<true>},
-    {"filter str", "replace", "old new count", 2, replaced},
-    {"str", "split", "sep maxsplit", 0, parts_of},
+    {"filter str", "replace", "old new count", 2,
+     [](C c) {
+       const Values parts = split(text_of(c.self), text_of(c.given[0]), c.given[2]);
+       return joined(c.run, parts, text_of(c.given[1]));
+     }},
+    {"str", "split", "sep maxsplit", 0, [](C c) { return list_of(split(text_of(c.self), c.given[0], c.given[1])); }},
     {"str", "startswith", "prefix", 1,
-     [](C c) { return from_json(text_of(c.self).starts_with(as_text(c.given[0], "a prefix"))); }},
-    {"str", "endswith", "suffix", 1,
-     [](C c) { return from_json(text_of(c.self).ends_with(as_text(c.given[0], "a suffix"))); }},
-    {"str", "find", "sub", 1, found_at},
-    {"str", "join", "iterable", 1, [](C c) { return joined(c.run, c.given[0], text_of(c.self)); }},
-    {"filter", "join", "d", 0, [](C c) { return joined(c.run, c.self, text_of(c.given[0])); }},
+     [](C c) { return text_of(c.self).starts_with(as_text(c.given[0], "a prefix")); }},
+    {"str", "endswith", "suffix", 1, [](C c) { return text_of(c.self).ends_with(as_text(c.given[0], "a suffix")); }},
+    {"str", "find", "sub", 1,
+     [](C c) {
+       const std::string text = text_of(c.self);
+       const std::size_t found = text.find(as_text(c.given[0], "the argument of find"));
+       return found == std::string::npos ? Json(-1) : Json(count_code_points(text.substr(0, found)));
+     }},
+    {"str", "join", "iterable", 1, [](C c) { return joined(c.run, items_of(c.given[0]), text_of(c.self)); }},
+    {"filter", "join", "d", 0, [](C c) { return joined(c.run, items_of(c.self), text_of(c.given[0])); }},
     {"filter", "indent", "width first blank", 0, indented},
-    {"filter", "string safe", "", 0, [](C c) { return from_json(text_of(c.self)); }},
-    {"filter", "length count", "", 0, [](C c) { return from_json(length_of(c.self)); }},
+    {"filter", "string safe", "", 0, [](C c) { return text_of(c.self); }},
+    {"filter", "length count", "", 0, [](C c) { return length_of(c.self); }},
     {"filter", "int float", "default", 0, number_from},
-    {"filter", "abs", "", 0,
-     [](C c) { return operate("*", c.self, from_json(is_true(operate("<", c.self, from_json(0))) ? -1 : 1)); }},
-    {"filter", "default d", "default_value boolean", 0, default_of},
+    {"filter", "abs", "", 0, [](C c) { return operate("*", c.self, is_true(operate("<", c.self, 0)) ? -1 : 1); }},
+    {"filter", "default d", "default_value boolean", 0,
+     [](C c) {
+       if (is_true(c.given[1]) ? is_true(c.self) : c.self != nullptr) return c.self;
+       return c.given[0] ? c.given[0] : Value("");
+     }},
     {"filter", "tojson", "ensure_ascii indent separators sort_keys", 0, json_of},
     {"filter", "list", "", 0, [](C c) { return list_of(items_of(c.self)); }},
-    {"filter", "reverse", "", 0, reversed},
+    {"filter", "reverse", "", 0,
+     [](C c) {
+       const Value list = is_text(c.self) ? c.self : list_of(items_of(c.self));
+       const Value reversed = slice_of(list, nullptr, nullptr, -1);
+       return is_text(c.self) ? reversed : list_of(reversed->items, Object::generator);
+     }},
     {"filter", "sort", "reverse case_sensitive attribute", 0, sorted},
     {"filter", "dictsort", "", 0, sorted},
     {"filter", "unique", "case_sensitive", 0, unique},
@@ -363,36 +313,74 @@ const Builtin builtins[] = {
     {"dict", "items", "", 0, [](C c) { return list_of(pairs_of(c.self), Object::view); }},
     {"dict", "keys", "", 0, [](C c) { return list_of(c.self->keys, Object::view); }},
     {"dict", "values", "", 0, [](C c) { return list_of(c.self->items, Object::view); }},
-    {"dict", "get", "key default", 1, got},
-    {"filter", "first last", "", 0, end_of},
-    {"test",
-     "defined undefined none string mapping sequence iterable callable number integer float boolean true false odd "
-     "even",
-     "", 0, [](C c) { return from_json(has_type(c)); }},
-    {"test comparison", "equalto eq == ne != lt lessthan < gt greaterthan > in", "other", 1, tests_order},
+    {"dict", "get", "key default", 1,
+     [](C c) {
+       const Value item = item_of(c.self, c.given[0]);
+       return item ? item : c.given[1] ? c.given[1] : Value(Json());
+     }},
+    {"filter", "first last", "", 0,
+     [](C c) {
+       const Value list = is_text(c.self) ? c.self : list_of(items_of(c.self));
+       return item_of(list, c.name == "first" ? 0 : -1);
+     }},
+    {"test", "defined", "", 0, [](C c) { return c.self != nullptr; }},
+    {"test", "undefined", "", 0, [](C c) { return c.self == nullptr; }},
+    {"test", "none", "", 0, [](C c) { return c.self && is_absent(c.self); }},
+    {"test", "string", "", 0, [](C c) { return is_text(c.self); }},
+    {"test", "mapping", "", 0, [](C c) { return is_of(c.self, {Object::dict}); }},
+    {"test", "callable", "", 0, [](C c) { return is_of(c.self, {Object::function}); }},
+    {"test", "sequence", "", 0,
+     [](C c) {
+       return !c.self || is_text(c.self) || is_of(c.self, {Object::list, Object::tuple, Object::dict});
+     }},
+    {"test", "iterable", "", 0,
+     [](C c) {
+       return !c.self || is_text(c.self) ||
+              (c.self->kind != Object::scalar && !is_of(c.self, {Object::object, Object::function}));
+     }},
+    {"test", "number", "", 0, [](C c) { return is_number(c.self); }},
+    {"test", "integer", "", 0, [](C c) { return c.self && c.self->json.is_number_integer(); }},
+    {"test", "float", "", 0, [](C c) { return c.self && c.self->json.is_number_float(); }},
+    {"test", "boolean", "", 0, [](C c) { return c.self && c.self->json.is_boolean(); }},
+    {"test", "true", "", 0, [](C c) { return c.self && c.self->json == true; }},
+    {"test", "false", "", 0, [](C c) { return c.self && c.self->json == false; }},
+    {"test", "odd", "", 0, [](C c) { return is_remainder(c, 1); }},
+    {"test", "even", "", 0, [](C c) { return is_remainder(c, 0); }},
+    {"test comparison", "== equalto eq", "other", 1, [](C c) { return operate("==", c.self, c.given[0]); }},
+    {"test comparison", "!= ne", "other", 1, [](C c) { return operate("!=", c.self, c.given[0]); }},
+    {"test comparison", "< lessthan lt", "other", 1, [](C c) { return operate("<", c.self, c.given[0]); }},
+    {"test comparison", "> greaterthan gt", "other", 1, [](C c) { return operate(">", c.self, c.given[0]); }},
+    {"test comparison", "in", "other", 1, [](C c) { return operate("in", c.self, c.given[0]); }},
     {"function", "range", "stop step", 0, range},
     {"function", "dict namespace", "*", 0, made_dict},
     {"function", "strftime_now", "", 0, formatted_time},
-    {"function", "raise_exception", "", 0, [](C c) -> Value { throw RaisedError(text_of(c.self)); }},
+    {"function", "raise_exception", "", 0, [](C c) -> Value { refuse("the template raises: {}", text_of(c.self)); }},
 };
 
-Value apply(const Builtin& row, std::string_view name, Run& run, const Arguments& arguments) {
-  const Values &all = arguments.positional, rest(all.empty() ? all.end() : all.begin() + 1, all.end());
-  const Value self = all.empty() ? nullptr : all[0];
-  run.spend(is_text(self) ? as_text(self, "").size() : self ? self->items.size() * 8 : 0);
-  const bool takes_all = std::string_view(row.parameters) == "*";
-  return run.counted(
-      row.function({run, name, arguments, self,
-                    takes_all ? rest : Arguments{rest, arguments.named}.bind(row.parameters, row.required)}));
+/// Returns the words between spaces.
+std::vector<std::string> words_of(const char* text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+Value builtin_value(const Builtin& row, const std::string& name) {
+  const auto call = [=, &row, parameters = words_of(row.parameters)](Run& run, const Arguments& all) {
+    Arguments others = all;
+    if (!all.positional.empty()) others.positional.erase(others.positional.begin());
+    const Value self = all.positional.empty() ? nullptr : all.positional[0];
+    run.spend(is_text(self) ? as_text(self, "").size() : self ? self->items.size() * 8 : 0);
+    const bool takes_all = std::string_view(row.parameters) == "*";
+    const Values given = takes_all ? others.positional : others.bind(parameters, row.required);
+    return run.counted(row.function({run, name, all, self, given}));
+  };
+  return Object{.kind = Object::function, .call = call};
 }
 
 }  // namespace
 
 Value* Scope::find(const std::string& name) {
-  for (Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
-    if (const auto found = scope->variables.find(name); found != scope->variables.end()) return &found->second;
-  }
-  return nullptr;
+  const auto found = variables.find(name);
+  return found != variables.end() ? &found->second : parent ? parent->find(name) : nullptr;
 }
 
 void Run::spend(std::size_t bytes) {
@@ -412,39 +400,33 @@ void Run::write(const Value& value) {
   ensure_weight(out->size());
 }
 
-Values Arguments::bind(std::string_view parameters, std::size_t required) const {
+Values Arguments::bind(const std::vector<std::string>& parameters, std::size_t required) const {
+  if (positional.size() > parameters.size())
+    refuse("{} arguments, expected at most {}", positional.size(), parameters.size());
   Values values = positional;
-  std::size_t count = 0, used = 0;
-  for (; !parameters.empty(); ++count) {
-    const auto name = parameters.substr(0, parameters.find(' '));
-    parameters.remove_prefix(std::min(parameters.size(), name.size() + 1));
-    if (count < positional.size()) continue;
-    const auto found = std::ranges::find(named, name, [](const auto& each) { return each.first; });
-    if (found == named.end() && count < required) refuse("the argument '{}' is missing", name);
-    values.push_back(found == named.end() ? nullptr : found->second);
+  std::size_t used = 0;
+  for (std::size_t i = values.size(); i < parameters.size(); ++i) {
+    const auto found = std::ranges::find(named, parameters[i], [](const auto& each) { return each.first; });
+    if (found == named.end() && i < required) refuse("the argument '{}' is missing", parameters[i]);
     used += found == named.end() ? 0 : 1;
+    values.push_back(found == named.end() ? nullptr : found->second);
   }
-  if (positional.size() > count) refuse("{} arguments, expected at most {}", positional.size(), count);
   if (used < named.size()) refuse("the argument '{}' is given twice, or not supported", named.back().first);
   return values;
 }
 
 Value find_builtin(const std::string& kind, const std::string& name) {
-  static const auto functions = [] {
-    std::map<std::pair<std::string, std::string>, Value> rows;
+  static const auto values = [] {
+    std::map<std::string, Value> by_name;
     for (const Builtin& row : builtins) {
-      for (const std::string& each : split(row.names, nullptr, nullptr)) {
-        const auto function = [&row, each](Run& run, const Arguments& arguments) {
-          return apply(row, each, run, arguments);
-        };
-        const Value value = make_value({.kind = Object::function, .call = function});
-        for (const std::string& each_kind : split(row.kinds, nullptr, nullptr)) rows[{each_kind, each}] = value;
+      for (const auto& each : words_of(row.names)) {
+        for (const auto& of : words_of(row.kinds)) by_name[of + ' ' + each] = builtin_value(row, each);
       }
     }
-    return rows;
+    return by_name;
   }();
-  const auto found = functions.find({kind, name});
-  return found == functions.end() ? nullptr : found->second;
+  const auto found = values.find(kind + ' ' + name);
+  return found == values.end() ? nullptr : found->second;
 }
 
 Value get_builtin(const std::string& kind, const std::string& name) {
@@ -453,15 +435,15 @@ Value get_builtin(const std::string& kind, const std::string& name) {
   return found;
 }
 
-Value call_on(Run& run, const Value& function, const Value& self, Arguments others) {
-  others.positional.insert(others.positional.begin(), self);
-  return function->call(run, others);
-}
-
-Value bound(const Value& function, const Value& self) {
-  return make_value({.kind = Object::function, .call = [=](Run& run, const Arguments& arguments) {
-                       return call_on(run, function, self, arguments);
-                     }});
+Value attribute_of(const Value& value, const std::string& name) {
+  const bool is_dict = value && value->kind == Object::dict;
+  const Value method = is_text(value) || is_dict ? find_builtin(is_dict ? "dict" : "str", name) : nullptr;
+  if (!method) return item_of(value, name);
+  const auto call = [=](Run& run, Arguments arguments) {
+    arguments.positional.insert(arguments.positional.begin(), value);
+    return method->call(run, arguments);
+  };
+  return Object{.kind = Object::function, .call = call};
 }
 
 }  // namespace mylos::data::jinja

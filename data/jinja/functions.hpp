@@ -9,17 +9,12 @@
 /// Filters, tests, methods and functions of templates, and the state that they are called in.
 namespace mylos::data::jinja {
 
-/// The error of raise_exception.
-struct RaisedError : TemplateError {
-  using TemplateError::TemplateError;
-};
-
 struct Arguments {
   Values positional = {};
   std::vector<std::pair<std::string, Value>> named = {};
-  /// Returns a value for each parameter, whose names are separated by spaces; those left out are undefined. Throws
-  /// TemplateError if one of the first `required` is left out, and for other arguments.
-  Values bind(std::string_view parameters, std::size_t required = 0) const;
+  /// Returns a value for each parameter, undefined if it is left out. Throws TemplateError if one of the first
+  /// `required` is left out, and for other arguments.
+  Values bind(const std::vector<std::string>& parameters, std::size_t required = 0) const;
 };
 
 struct Scope {
@@ -52,9 +47,7 @@ struct Run {
 /// applied to; if there is none, undefined, and a TemplateError.
 Value find_builtin(const std::string& kind, const std::string& name);
 Value get_builtin(const std::string& kind, const std::string& name);
-/// Calls a function with `self` before the other arguments.
-Value call_on(Run& run, const Value& function, const Value& self, Arguments others);
-/// Returns the method of a string or dict, or undefined.
-Value bound(const Value& function, const Value& self);
+/// Returns value.name: a method of a string or dict, or else a member.
+Value attribute_of(const Value& value, const std::string& name);
 
 }  // namespace mylos::data::jinja

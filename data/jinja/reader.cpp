@@ -1,9 +1,7 @@
-#include "data/jinja/reader.hpp"
+#include "data/jinja/expressions.hpp"
 
 #include <algorithm>
 #include <charconv>
-
-#include "core/base/text/unicode.hpp"
 
 namespace mylos::data::jinja {
 namespace {
@@ -120,28 +118,13 @@ std::string Reader::read_string() {
       continue;
     }
     advance(1);
-    text += read_escape();
+    const std::size_t found = std::string_view("ntr\\'\"").find(peek());
+    if (found == std::string_view::npos)
+      refuse("an escape of a string other than \\n \\t \\r \\\\ and quotes is not supported");
+    text += "\n\t\r\\'\""[found];
   }
   advance(1);
   return text;
-}
-
-std::string Reader::read_escape() {
-  const char letter = peek();
-  const std::size_t found = std::string_view("abfnrtv\\'\"").find(letter);
-  if (found != std::string_view::npos) return std::string(1, "\a\b\f\n\r\t\v\\'\""[found]);
-  const std::size_t digits = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
-  if (at_ == source_.size() || letter == 'N' || (letter >= '0' && letter <= '7'))
-    refuse("an escape of a string by an octal number or a name is not supported");
-  if (digits == 0) return letter == '\n' ? "" : std::string("\\") + letter;
-  const std::string_view number = rest().substr(1, digits);
-  std::uint32_t point = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), point, 16);
-  if (error != std::errc() || end != number.data() + digits || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
-    refuse("the escape '\\{}' of a string has no {} hexadecimal digits of a character", letter, digits);
-  advance(digits);
-  const auto c = static_cast<char32_t>(point);
-  return encode_utf8({&c, 1});
 }
 
 Json Reader::read_number(bool is_index) {

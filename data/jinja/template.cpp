@@ -23,7 +23,7 @@ struct Target {
       const Value* before = member.empty() ? nullptr : run.scope->find(name);
       Object* const space = before != nullptr && *before ? (*before)->space : nullptr;
       if (!member.empty() && space == nullptr) refuse("'{}' is no namespace", name);
-      if (space != nullptr) set_member(*space, from_json(member), items[i]);
+      if (space != nullptr) set_member(*space, member, items[i]);
       if (space == nullptr) run.scope->variables[name] = items[i];
     }
   }
@@ -31,13 +31,8 @@ struct Target {
 
 /// The parameters of a macro.
 struct Signature {
-  std::string names = {};
-  std::vector<std::pair<std::string, Code>> defaults = {};
-
-  void add(const std::string& name, const Code& value) {
-    names += (names.empty() ? "" : " ") + name;
-    defaults.emplace_back(name, value);
-  }
+  std::vector<std::string> names = {};
+  Codes defaults = {};
 };
 
 /// Runs in a scope within another.
@@ -53,22 +48,18 @@ Value captured(Run& run, const std::shared_ptr<Scope>& parent, const std::functi
   std::string* const before = std::exchange(run.out, &text);
   run_in(run, parent, action);
   run.out = before;
-  return run.counted(from_json(text));
+  return run.counted(text);
 }
 
 Value loop_variable(const Values& items, std::size_t i) {
   const std::size_t size = items.size();
-  Object loop = *from_json({{"index", i + 1},
-                            {"index0", i},
-                            {"first", i == 0},
-                            {"last", i + 1 == size},
-                            {"length", size},
-                            {"revindex", size - i},
-                            {"revindex0", size - i - 1}});
+  const Json numbers = {{"index", i + 1}, {"index0", i},          {"first", i == 0},          {"last", i + 1 == size},
+                        {"length", size}, {"revindex", size - i}, {"revindex0", size - i - 1}};
+  Object loop = *Value(numbers);
   loop.kind = Object::object;
-  if (i > 0) set_member(loop, from_json("previtem"), items[i - 1]);
-  if (i + 1 < size) set_member(loop, from_json("nextitem"), items[i + 1]);
-  return make_value(std::move(loop));
+  if (i > 0) set_member(loop, "previtem", items[i - 1]);
+  if (i + 1 < size) set_member(loop, "nextitem", items[i + 1]);
+  return loop;
 }
 
 class Parser : public ExpressionParser {
@@ -84,7 +75,7 @@ class Parser : public ExpressionParser {
     const std::size_t first_line = line;
     Codes parts;
     while (true) {
-      if (const std::string text = read_text(); !text.empty()) parts.push_back(write(constant(from_json(text))));
+      if (const std::string text = read_text(); !text.empty()) parts.push_back(write(constant(text)));
       if (at_ == source_.size()) {
         if (ends.size() == 0) break;
         line = first_line;
@@ -126,7 +117,7 @@ class Parser : public ExpressionParser {
     std::vector<std::pair<Code, Code>> branches;
     do {
       const bool is_else = ended_by_ == "else";
-      const Code condition = is_else ? constant(from_json(true)) : read_expression();
+      const Code condition = is_else ? constant(true) : read_expression();
       branches.emplace_back(condition, is_else ? read_block({"endif"}) : read_block({"elif", "else", "endif"}));
     } while (ended_by_ != "endif");
     return make([branches](Run& run) {
@@ -140,7 +131,7 @@ class Parser : public ExpressionParser {
   Code read_for() {
     const Target target = read_target();
     expect("in");
-    const Code list = read_binary(1), condition = accept("if") ? read_expression() : constant(from_json(true));
+    const Code list = read_binary(1), condition = accept("if") ? read_expression() : constant(true);
     ++loops_;
     const Code body = read_block({"else", "endfor"});
     --loops_;
@@ -208,8 +199,8 @@ class Parser : public ExpressionParser {
     Signature signature;
     expect("(");
     while (has_item(signature.defaults.empty(), ")")) {
-      const std::string name = read_name();
-      signature.add(name, accept("=") ? read_expression() : Code());
+      signature.names.push_back(read_name());
+      signature.defaults.push_back(accept("=") ? read_expression() : Code());
     }
     return signature;
   }
@@ -219,7 +210,8 @@ class Parser : public ExpressionParser {
     const std::size_t loops = std::exchange(loops_, 0);
     const bool uses_caller = std::exchange(uses_caller_, false);
     const Code body = read_block({end});
-    if (uses_caller_) signature.add("caller", Code());
+    if (uses_caller_) signature.names.push_back("caller");
+    signature.defaults.resize(signature.names.size());
     uses_caller_ |= uses_caller;
     loops_ = loops;
     return make([=](Run& run) {
@@ -229,13 +221,12 @@ class Parser : public ExpressionParser {
         if (!scope) refuse("a macro is called after the end of the block that defines it");
         return captured(inner, scope, [&] {
           for (std::size_t i = 0; i < values.size(); ++i) {
-            const auto& [name, otherwise] = signature.defaults[i];
-            inner.scope->variables[name] = values[i] ? values[i] : otherwise(inner);
+            inner.scope->variables[signature.names[i]] = values[i] ? values[i] : signature.defaults[i](inner);
           }
           body(inner);
         });
       };
-      return make_value({.kind = Object::function, .call = function});
+      return Value(Object{.kind = Object::function, .call = function});
     });
   }
 
@@ -273,8 +264,6 @@ Template::Rendering Template::render(const std::vector<std::pair<std::string, Va
   for (const auto& [name, value] : variables) run.scope->variables[name] = value;
   try {
     (*code_)(run);
-  } catch (const RaisedError& error) {
-    fail(fmt::format("{}, line {}: the template raises: {}", name_, run.line, error.what()));
   } catch (const TemplateError& error) {
     fail(fmt::format("{}, line {}: {}", name_, run.line, error.what()));
   }

@@ -19,10 +19,6 @@ const char* type_name(const Value& value) {
   return !value ? "undefined" : value->kind == Object::scalar ? value->json.type_name() : names[value->kind];
 }
 
-bool is_of(const Value& value, std::initializer_list<Object::Kind> kinds) {
-  return value && std::ranges::find(kinds, value->kind) != kinds.end();
-}
-
 std::string quoted(const std::string& text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
@@ -47,11 +43,13 @@ std::string scalar_text(const Json& json, const Style& style) {
   return json.is_null() ? "None" : json.get<bool>() ? "True" : "False";
 }
 
+/// Returns a number, which of a bool is 0 or 1.
+Json number_of(const Value& value) {
+  return value->json.is_boolean() ? Json(int{value->json.get<bool>()}) : value->json;
+}
+
 bool is_less(const Value& a, const Value& b) {
-  const auto number = [](const Value& value) {
-    return value->json.is_boolean() ? Json(int{value->json.get<bool>()}) : value->json;
-  };
-  if (is_number(a) && is_number(b)) return number(a) < number(b);
+  if (is_number(a) && is_number(b)) return number_of(a) < number_of(b);
   if (is_text(a) && is_text(b)) return a->json < b->json;
   refuse("{} and {} have no order", type_name(a), type_name(b));
 }
@@ -106,10 +104,7 @@ Json number_result(std::string_view symbol, const Value& a, const Value& b) {
     return symbol == "%" ? remainder : std::round((x - remainder) / y);
   };
   if (a->json.is_number_float() || b->json.is_number_float() || symbol == "/") {
-    const auto as_real = [](const Json& json) {
-      return json.is_boolean() ? (json.get<bool>() ? 1.0 : 0.0) : json.get<double>();
-    };
-    const double result = compute(as_real(a->json), as_real(b->json));
+    const double result = compute(number_of(a).get<double>(), number_of(b).get<double>());
     if (!std::isfinite(result)) refuse("a number is not finite");
     return result;
   }
@@ -124,12 +119,6 @@ std::size_t find_key(const Object& object, const Value& key) {
   return static_cast<std::size_t>(found - object.keys.begin());
 }
 
-bool contains(const Value& container, const Value& item) {
-  if (is_text(container)) return as_text(container, "").find(as_text(item, "'in' of a string")) != std::string::npos;
-  if (is_of(container, {Object::dict})) return find_key(*container, item) < container->keys.size();
-  return std::ranges::any_of(items_of(container), [&](const Value& each) { return is_equal(each, item); });
-}
-
 /// Repeats a string, list or tuple.
 Value repeated(const Value& value, std::int64_t times) {
   const auto count = static_cast<std::size_t>(is_true(value) ? std::clamp<std::int64_t>(times, 0, max_weight) : 0);
@@ -140,7 +129,7 @@ Value repeated(const Value& value, std::int64_t times) {
     text += is_text(value) ? as_text(value, "") : "";
     items.insert(items.end(), value->items.begin(), value->items.end());
   }
-  return is_text(value) ? from_json(text) : list_of(std::move(items), value->kind);
+  return is_text(value) ? Value(text) : list_of(std::move(items), value->kind);
 }
 
 }  // namespace
@@ -151,7 +140,7 @@ void ensure_weight(std::size_t weight) {
 
 std::size_t weight_of(const Value& value) { return value ? value->weight : item_weight; }
 
-Value make_value(Object object) {
+Value::Value(Object object) {
   object.weight = item_weight + (object.json.is_string() ? object.json.get_ref<const std::string&>().size() : 0);
   for (const Values* part : {&object.keys, &object.items}) {
     for (const Value& each : *part) {
@@ -161,20 +150,20 @@ Value make_value(Object object) {
   }
   ensure_weight(object.weight);
   if (object.depth > max_depth) refuse("a value nests deeper than {} levels", max_depth);
-  return std::make_shared<const Object>(std::move(object));
+  reset(new Object(std::move(object)));
 }
 
-Value from_json(const Json& json) {
-  if (!json.is_structured()) return make_value({.json = json});
-  Object object{.kind = json.is_object() ? Object::dict : Object::list};
+Value::Value(const Json& json) {
+  Object object{.kind = json.is_object() ? Object::dict : json.is_array() ? Object::list : Object::scalar};
+  if (object.kind == Object::scalar) object.json = json;
   for (const auto& [key, item] : json.items()) {
-    if (json.is_object()) object.keys.push_back(from_json(key));
-    object.items.push_back(from_json(item));
+    if (json.is_object()) object.keys.emplace_back(key);
+    if (json.is_structured()) object.items.emplace_back(item);
   }
-  return make_value(std::move(object));
+  *this = Value(std::move(object));
 }
 
-Value list_of(Values items, Object::Kind kind) { return make_value({.kind = kind, .items = std::move(items)}); }
+Value list_of(Values items, Object::Kind kind) { return Object{.kind = kind, .items = std::move(items)}; }
 
 void set_member(Object& object, const Value& key, const Value& value) {
   if (!is_of(key, {Object::scalar, Object::tuple})) refuse("a key of a dict is {}", type_name(key));
@@ -182,6 +171,10 @@ void set_member(Object& object, const Value& key, const Value& value) {
   if (at == object.keys.size()) object.keys.push_back(key);
   object.items.resize(object.keys.size());
   object.items[at] = value;
+}
+
+bool is_of(const Value& value, std::initializer_list<Object::Kind> kinds) {
+  return value && std::ranges::find(kinds, value->kind) != kinds.end();
 }
 
 bool is_text(const Value& value) { return value && value->json.is_string(); }
@@ -228,7 +221,7 @@ Values items_of(const Value& value) {
   if (!is_text(value)) refuse("{} cannot be iterated over", type_name(value));
   if (as_text(value, "").size() > max_weight / item_weight) refuse("a text is too long for a list");
   Values items;
-  for (const char32_t c : decode_utf8(as_text(value, ""))) items.push_back(from_json(encode_utf8({&c, 1})));
+  for (const char32_t c : decode_utf8(as_text(value, ""))) items.emplace_back(encode_utf8({&c, 1}));
   return items;
 }
 
@@ -253,7 +246,7 @@ Value item_of(const Value& value, const Value& key) {
   if (at < 0 || at >= length) return nullptr;
   if (is_list) return value->items[static_cast<std::size_t>(at)];
   const auto point = static_cast<unsigned>(at);
-  return from_json(std::string(slice_code_points(as_text(value, ""), {point, point + 1})));
+  return std::string(slice_code_points(as_text(value, ""), {point, point + 1}));
 }
 
 Value slice_of(const Value& value, const Value& start, const Value& stop, const Value& step) {
@@ -275,19 +268,21 @@ Value slice_of(const Value& value, const Value& start, const Value& stop, const 
     return to;
   };
   if (!is_text(value)) return list_of(pick(value->items, Values()), value->kind);
-  return from_json(encode_utf8(pick(decode_utf8(as_text(value, "")), std::u32string())));
+  return encode_utf8(pick(decode_utf8(as_text(value, "")), std::u32string()));
 }
 
 Value operate(std::string_view symbol, const Value& a, const Value& b) {
-  if (symbol == "~") return from_json(text_of(a) + text_of(b));
-  if (symbol == "==" || symbol == "!=") return from_json(is_equal(a, b) == (symbol == "=="));
-  if (symbol == "in" || symbol == "not in") return from_json(contains(b, a) == (symbol == "in"));
+  if (symbol == "~") return text_of(a) + text_of(b);
+  if (symbol == "==" || symbol == "!=") return is_equal(a, b) == (symbol == "==");
+  if (symbol == "not in") return !is_true(operate("in", a, b));
+  if (symbol == "in" && is_text(b)) return as_text(b, "").find(as_text(a, "'in' of a string")) != std::string::npos;
+  if (symbol == "in") return std::ranges::any_of(items_of(b), [&](const Value& each) { return is_equal(each, a); });
   if (!a || !b) refuse("'{}' of an undefined value", symbol);
-  if (symbol == "<" || symbol == ">=") return from_json(is_less(a, b) == (symbol == "<"));
-  if (symbol == ">" || symbol == "<=") return from_json(is_less(b, a) == (symbol == ">"));
-  if (is_number(a) && is_number(b)) return from_json(number_result(symbol, a, b));
+  if (symbol == "<" || symbol == ">=") return is_less(a, b) == (symbol == "<");
+  if (symbol == ">" || symbol == "<=") return is_less(b, a) == (symbol == ">");
+  if (is_number(a) && is_number(b)) return number_result(symbol, a, b);
   const bool is_list = is_of(a, {Object::list, Object::tuple});
-  if (symbol == "+" && is_text(a) && is_text(b)) return from_json(as_text(a, "") + as_text(b, ""));
+  if (symbol == "+" && is_text(a) && is_text(b)) return as_text(a, "") + as_text(b, "");
   if (symbol == "+" && is_list && a->kind == b->kind) {
     Values items = a->items;
     items.insert(items.end(), b->items.begin(), b->items.end());
@@ -301,11 +296,10 @@ Value operate(std::string_view symbol, const Value& a, const Value& b) {
 
 std::int64_t as_integer(const Value& value, std::string_view what) {
   if (!is_number(value) || value->json.is_number_float()) refuse("{} is {}, not an integer", what, type_name(value));
-  if (value->json.is_boolean()) return value->json.get<bool>() ? 1 : 0;
   if (value->json.is_number_unsigned() && value->json.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
     refuse("the integer {} has more than 64 bits", value->json.dump());
   }
-  return value->json.get<std::int64_t>();
+  return number_of(value).get<std::int64_t>();
 }
 
 const std::string& as_text(const Value& value, std::string_view what) {

@@ -30,7 +30,17 @@ struct Arguments;
 struct Object;
 struct Run;
 using Json = OrderedJson;
-using Value = std::shared_ptr<const Object>;  ///< null: undefined
+
+/// A value, shared. Null: undefined. Constructors throw TemplateError for what is larger than 16 MiB, or nests deeper
+/// than 100 levels.
+struct Value : std::shared_ptr<const Object> {
+  using std::shared_ptr<const Object>::shared_ptr;
+  Value(const Json& json);
+  Value(Object object);
+  template <class Scalar>
+  requires std::is_arithmetic_v<Scalar> || std::is_convertible_v<Scalar, std::string> Value(const Scalar& scalar)
+      : Value(Json(scalar)) {}
+};
 using Values = std::vector<Value>;
 using Function = std::function<Value(Run& run, const Arguments& arguments)>;
 
@@ -46,16 +56,13 @@ struct Object {
   std::size_t weight = 0, depth = 0;
 };
 
-/// Make values. `weight` is about the number of bytes; throw TemplateError for what is larger than 16 MiB, or nests
-/// deeper than 100 levels.
-Value make_value(Object object);
-Value from_json(const Json& json);
 Value list_of(Values items, Object::Kind kind = Object::list);
 void ensure_weight(std::size_t weight);
 std::size_t weight_of(const Value& value);
 /// Sets a member of a dict or object.
 void set_member(Object& object, const Value& key, const Value& value);
 
+bool is_of(const Value& value, std::initializer_list<Object::Kind> kinds);
 bool is_text(const Value& value);
 bool is_number(const Value& value);
 /// Returns whether a value is undefined or None.

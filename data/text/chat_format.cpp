@@ -98,7 +98,7 @@ ChatFormat::ChatFormat(const std::filesystem::path& directory, const std::string
   for (const auto& [key, value] : as_object(config, location).items()) {
     const Json& text = value.is_object() && value.contains("content") ? value["content"] : value;
     if (!key.ends_with("_token") || !text.is_string()) continue;  // also add_bos_token, a switch
-    special_tokens_.emplace_back(key, jinja::from_json(text.get<std::string>()));
+    special_tokens_.emplace_back(key, text.get<std::string>());
     if (key == "eos_token") end_text_ = text.get<std::string>();
   }
   const auto use = [&](const std::string& text, const std::string& from) {
@@ -114,16 +114,16 @@ ChatFormat::ChatFormat(const std::filesystem::path& directory, const std::string
   }
 }
 
-jinja::Template::Rendering ChatFormat::render(OrderedJson messages, const OrderedJson& row, bool asks) const {
+jinja::Template::Rendering ChatFormat::render(const OrderedJson& messages, const OrderedJson& row, bool asks) const {
   ensure(template_ != nullptr,
          fmt::format("{} has no chat_template, neither in {} nor as {}; give prompt and completion "
                      "instead of messages, or use an instruction-tuned model's directory",
                      directory_.string(), config_name, template_name));
   auto variables = special_tokens_;
-  variables.emplace_back("messages", jinja::from_json(std::move(messages)));
-  variables.emplace_back("tools", jinja::from_json(row.contains("tools") ? row["tools"] : OrderedJson()));
-  variables.emplace_back("documents", jinja::from_json({}));
-  variables.emplace_back("add_generation_prompt", jinja::from_json(asks));
+  variables.emplace_back("messages", messages);
+  variables.emplace_back("tools", row.contains("tools") ? row["tools"] : OrderedJson());
+  variables.emplace_back("documents", OrderedJson());
+  variables.emplace_back("add_generation_prompt", asks);
   return template_->render(variables, time_);
 }
 

@@ -55,7 +55,7 @@ class ChatFormat {
   std::optional<std::uint32_t> checksum() const { return checksum_; }
 
  private:
-  jinja::Template::Rendering render(OrderedJson messages, const OrderedJson& row, bool asks) const;
+  jinja::Template::Rendering render(const OrderedJson& messages, const OrderedJson& row, bool asks) const;
   /// Returns the bytes of `whole`, the rendered conversation, that the assistant says from message `first` on.
   std::vector<std::pair<std::size_t, std::size_t>> assistant_spans(const OrderedJson& row, std::string_view whole,
                                                                    std::size_t first) const;

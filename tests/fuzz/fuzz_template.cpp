@@ -11,10 +11,10 @@ namespace {
 
 std::string render(std::string_view source) {
   using mylos::data::jinja::Value;
-  static const Value messages = mylos::data::jinja::from_json(mylos::try_parse_ordered_json(
+  static const Value messages(mylos::try_parse_ordered_json(
       R"([{"role": "system", "content": " é\n"}, {"role": "user", "content": "a b"}, {"role": "assistant", "content": [1, 2.5]}])"));
   try {
-    return mylos::data::jinja::Template(source, "input").render({{"messages", messages}, {"tools", {}}}, {}).text;
+    return mylos::data::jinja::Template(source, "input").render({{"messages", messages}, {"tools", Value()}}, {}).text;
   } catch (const std::runtime_error& error) {
     mylos::tests::expect(std::string_view(error.what()).starts_with("input"), "an error names its file");
     return error.what();
