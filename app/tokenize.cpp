@@ -100,8 +100,8 @@ void tokenize_chats(const data::Tokenizer& tokenizer, const std::filesystem::pat
   const data::ChatFormat chat(directory);
   for_each_line([&](const std::string& line, const std::string& name) {
     const auto [text, parts] = chat.conversation(parse_ordered_json(line, name), data::LossOn::assistant, name);
-    const data::Tokens tokens = tokenizer.tokenize(text);
-    const OrderedJson shown = {{"text", text}, {"ids", tokens.ids}, {"mask", data::tokens_in(parts, tokens.offsets)}};
+    const auto [ids, mask] = data::supervised_tokens(tokenizer, text, parts);
+    const OrderedJson shown = {{"text", text}, {"ids", ids}, {"mask", mask}};
     print_json_text(shown.dump() + "\n");
   });
 }

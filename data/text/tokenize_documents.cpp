@@ -52,9 +52,9 @@ class SharedDocuments {
         document.ids = tokenizer_.encode(document.text);
         return;
       }
-      Tokens tokens = tokenizer_.tokenize(document.text);
+      auto tokens = supervised_tokens(tokenizer_, document.text, *document.supervised_text);
       document.ids = std::move(tokens.ids);
-      document.supervised = tokens_in(*document.supervised_text, tokens.offsets);
+      document.supervised = std::move(tokens.supervised);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!failure_ || index < failure_->document) failure_ = Failure{index, std::current_exception()};
@@ -79,15 +79,17 @@ std::size_t threads_for(std::size_t documents, std::size_t threads) {
 
 }  // namespace
 
-std::vector<std::uint8_t> tokens_in(std::span<const CodePointRange> parts, std::span<const CodePointRange> tokens) {
-  std::vector<std::uint8_t> marks;
-  for (const CodePointRange& token : tokens) {
+SupervisedTokens supervised_tokens(const Tokenizer& tokenizer, std::string_view text,
+                                   std::span<const CodePointRange> parts) {
+  Tokens tokens = tokenizer.tokenize_untrimmed(text);
+  SupervisedTokens result{std::move(tokens.ids), {}};
+  for (const CodePointRange& token : tokens.offsets) {
     const auto holds = [&](const CodePointRange& part) {
       return std::max(token.begin, part.begin) < std::min(token.end, part.end);
     };
-    marks.push_back(std::ranges::any_of(parts, holds) ? 1 : 0);
+    result.supervised.push_back(std::ranges::any_of(parts, holds) ? 1 : 0);
   }
-  return marks;
+  return result;
 }
 
 void tokenize_documents(std::span<Document> documents, const std::filesystem::path& path, const Tokenizer* tokenizer,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "data/text/documents.hpp"
@@ -11,8 +12,15 @@
 
 namespace mylos::data {
 
-/// Returns for each token whether it holds a character of one of `parts`, as 1 or 0.
-std::vector<std::uint8_t> tokens_in(std::span<const CodePointRange> parts, std::span<const CodePointRange> tokens);
+/// Tokens, and for each whether the loss counts it, as 1 or 0.
+struct SupervisedTokens {
+  std::vector<TokenId> ids;
+  std::vector<std::uint8_t> supervised;
+};
+
+/// Returns the tokens of `text`, of which those are supervised that hold a character of one of `parts`.
+SupervisedTokens supervised_tokens(const Tokenizer& tokenizer, std::string_view text,
+                                   std::span<const CodePointRange> parts);
 
 /// Computes the ids of each document that is a text, and which of them the loss counts: those that hold a character
 /// that is supervised. Uses `threads` threads (0: as many as this process has processors). Throws std::runtime_error

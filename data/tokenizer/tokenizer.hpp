@@ -64,6 +64,8 @@ class Tokenizer {
   /// Appends the tokens of `text`, without special tokens around it. Errors: std::runtime_error if `text` is not UTF-8.
   virtual void tokenize(std::string_view text, Tokens& tokens) const = 0;
   Tokens tokenize(std::string_view text) const;
+  /// Returns the tokens with offsets that also cover white space which `tokenize` leaves out of them (trim_offsets).
+  virtual Tokens tokenize_untrimmed(std::string_view text) const { return tokenize(text); }
   /// Returns the ids alone, which may be faster.
   virtual std::vector<TokenId> encode(std::string_view text) const { return tokenize(text).ids; }
 

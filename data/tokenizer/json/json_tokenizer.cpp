@@ -157,6 +157,12 @@ void JsonTokenizer::read_added_around(const Json& config, const JsonLocation& lo
 }
 
 void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
+  const Tokens found = tokens_of(text, processor_.trims);
+  tokens.ids.insert(tokens.ids.end(), found.ids.begin(), found.ids.end());
+  tokens.offsets.insert(tokens.offsets.end(), found.offsets.begin(), found.offsets.end());
+}
+
+Tokens JsonTokenizer::tokens_of(std::string_view text, std::span<const OffsetTrim> trims) const {
   ensure_utf8(text, "the text to tokenize");
   PiecedText pieced;
   const auto split = [&](PiecedText& pieces) { pieces = added_.split(text, normalizer_); };
@@ -164,10 +170,9 @@ void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   pre_tokenizer_(pieced);
   std::vector<std::string_view> texts;
   Tokens found;
-  append_tokens(pieced, found, processor_.trims.empty() ? nullptr : &texts);
-  for (const OffsetTrim& trim : processor_.trims) trim_offsets(trim, texts, found);
-  tokens.ids.insert(tokens.ids.end(), found.ids.begin(), found.ids.end());
-  tokens.offsets.insert(tokens.offsets.end(), found.offsets.begin(), found.offsets.end());
+  append_tokens(pieced, found, trims.empty() ? nullptr : &texts);
+  for (const OffsetTrim& trim : trims) trim_offsets(trim, texts, found);
+  return found;
 }
 
 /// Appends the tokens of the pieces; to `texts`, unless null, the text of each, which for what a Unigram does not know

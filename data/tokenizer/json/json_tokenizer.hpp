@@ -32,6 +32,7 @@ class JsonTokenizer final : public Tokenizer {
 
   using Tokenizer::tokenize;
   void tokenize(std::string_view text, Tokens& tokens) const override;
+  Tokens tokenize_untrimmed(std::string_view text) const override { return tokens_of(text, {}); }
   /// Returns the tokens with those that the post-processor puts around one text, whose offsets are empty.
   Tokens with_special(std::string_view text) const;
   std::string decode(std::span<const TokenId> ids) const override { return text_of(ids, true); }
@@ -58,6 +59,7 @@ class JsonTokenizer final : public Tokenizer {
   std::string text_of(std::span<const TokenId> ids, bool leaves_out_special) const;
   void read_roles(const Json& config, const JsonLocation& location);
   void read_added_around(const Json& config, const JsonLocation& location);
+  Tokens tokens_of(std::string_view text, std::span<const OffsetTrim> trims) const;
   void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const;
 
   std::string file_;

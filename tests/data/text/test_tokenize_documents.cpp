@@ -10,6 +10,27 @@
 namespace mylos::data {
 namespace {
 
+/// A tokenizer of characters that leaves white space out of offsets, as trim_offsets of a tokenizer.json does.
+class TrimmingTokenizer final : public Tokenizer {
+ public:
+  TokenizerIdentity identity() const override { return {128, 0}; }
+  void tokenize(std::string_view text, Tokens& tokens) const override {
+    for (unsigned i = 0; i < text.size(); ++i) {
+      tokens.ids.push_back(text[i]);
+      tokens.offsets.push_back({text[i] == ' ' ? i + 1 : i, i + 1});
+    }
+  }
+  Tokens tokenize_untrimmed(std::string_view text) const override {
+    Tokens tokens;
+    tokenize(text, tokens);
+    for (unsigned i = 0; i < text.size(); ++i) tokens.offsets[i].begin = i;
+    return tokens;
+  }
+  std::string token(TokenId) const override { return ""; }
+  bool continues_word(TokenId) const override { return false; }
+  std::optional<TokenId> special(SpecialToken) const override { return std::nullopt; }
+};
+
 class TokenizeDocuments : public ::testing::Test {
  protected:
   SentencePieceTokenizer tokenizer() {
@@ -38,6 +59,16 @@ TEST_F(TokenizeDocuments, EachGetsItsOwnIdsOnAnyNumberOfThreads) {
       for (const auto& document : documents) EXPECT_EQ(document.ids, model.encode(document.text)) << document.text;
     }
   }
+}
+
+TEST_F(TokenizeDocuments, TokensOfWhiteSpaceAreSupervisedWhereTheirTextIs) {
+  const TrimmingTokenizer tokenizer;
+  std::vector<Document> documents(1);
+  documents[0].text = "a  b c";
+  documents[0].supervised_text = {{2, 5}};
+  tokenize_documents(documents, "F", &tokenizer, 1);
+  EXPECT_THAT(documents[0].ids, ::testing::ElementsAre('a', ' ', ' ', 'b', ' ', 'c'));
+  EXPECT_THAT(documents[0].supervised, ::testing::ElementsAre(0, 0, 1, 1, 1, 0));
 }
 
 TEST_F(TokenizeDocuments, IdsThatAreThereStay) {

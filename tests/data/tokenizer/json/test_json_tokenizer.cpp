@@ -222,6 +222,7 @@ TEST(JsonTokenizer, LlamasClassesAddWhatTheConfigurationSays) {
   trimmed["post_processor"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
   tests::write_file(directory / "tokenizer.json", trimmed.dump());
   EXPECT_EQ(offsets_of(load(nlohmann::json::object()).tokenize(" ")), nlohmann::json({{1, 1}}));
+  EXPECT_EQ(offsets_of(load(nlohmann::json::object()).tokenize_untrimmed(" ")), nlohmann::json({{0, 1}}));
   const nlohmann::json gemma = {{"tokenizer_class", "GemmaTokenizer"}, {"bos_token", "<s>"}};
   EXPECT_EQ(offsets_of(load(gemma).tokenize(" ")), nlohmann::json({{0, 1}}));
   EXPECT_THAT(tests::error_of([&] {
