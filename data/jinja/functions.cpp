@@ -66,22 +66,26 @@ Value cased(C c) {
 Values split(const std::string& text, const Value& separator, const Value& most) {
   std::int64_t left = is_absent(most) ? -1 : as_integer(most, "the count");
   Values parts;
+  const auto add = [&](std::string part) {
+    if (parts.size() >= max_items) refuse("split gives more than {} parts", max_items);
+    parts.emplace_back(std::move(part));
+  };
   if (is_absent(separator)) {
     const std::u32string points = decode_utf8(text);
     for (auto at = points.begin(), end = at; true; at = end) {
       at = std::find_if_not(at, points.end(), is_python_space);
       if (at == points.end()) return parts;
       end = left-- == 0 ? points.end() : std::find_if(at, points.end(), is_python_space);
-      parts.emplace_back(encode_utf8({at, end}));
+      add(encode_utf8({at, end}));
     }
   }
   const std::string& by = as_text(separator, "the separator");
   if (by.empty()) refuse("an empty separator is not supported");
   std::size_t at = 0;
   for (std::size_t end = 0; left-- != 0 && (end = text.find(by, at)) != std::string::npos; at = end + by.size()) {
-    parts.emplace_back(text.substr(at, end - at));
+    add(text.substr(at, end - at));
   }
-  parts.emplace_back(text.substr(at));
+  add(text.substr(at));
   return parts;
 }
 
@@ -92,17 +96,32 @@ Value joined(Run& run, const Values& parts, const std::string& separator) {
   return text;
 }
 
+Value replaced(C c) {
+  const std::string text = text_of(c.self), before = text_of(c.given[0]), after = text_of(c.given[1]);
+  if (before.empty()) refuse("an empty separator is not supported");
+  std::string out;
+  std::int64_t left = is_absent(c.given[2]) ? -1 : as_integer(c.given[2], "the count");
+  for (std::size_t at = 0, found = 0; true; at = found + before.size()) {
+    found = left-- == 0 ? std::string::npos : text.find(before, at);
+    out.append(text, at, found - at);
+    if (found == std::string::npos) return out;
+    out += after;
+    ensure_weight(out.size());
+  }
+}
+
 Value indented(C c) {
   const std::int64_t width = is_absent(c.given[0]) ? 4 : as_integer(c.given[0], "the width of indent");
   if (width < 0 || width > 100) refuse("the width {} of indent is not in 0..100", width);
-  const std::string indent(static_cast<std::size_t>(width), ' ');
-  Values lines = split(text_of(c.self), "\n", nullptr);
-  c.run.spend(lines.size() * indent.size());
-  for (Value& line : lines) {
-    const bool is_indented = &line == lines.data() ? is_true(c.given[1]) : is_true(c.given[2]) || is_true(line);
-    if (is_indented) line = indent + text_of(line);
+  const std::string text = text_of(c.self), indent(static_cast<std::size_t>(width), ' ');
+  std::string out = is_true(c.given[1]) ? indent : "";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    const bool is_blank = i + 1 == text.size() || text[i + 1] == '\n';
+    if (text[i] == '\n' && (is_true(c.given[2]) || !is_blank)) out += indent;
+    ensure_weight(out.size());
   }
-  return joined(c.run, lines, "\n");
+  return out;
 }
 
 /// A member by a name like "function.name", or an item by its index.
@@ -249,7 +268,8 @@ Value json_of(C c) {
   Style style{.is_json = true, .is_ascii = is_true(c.given[0]), .sorts_keys = is_true(c.given[3])};
   const Value &indent = c.given[1], &separators = c.given[2];
   if (!is_absent(indent)) {
-    const std::int64_t width = is_text(indent) ? 0 : as_integer(indent, "the indent of tojson");
+    const auto length = static_cast<std::int64_t>(is_text(indent) ? length_of(indent) : 0);
+    const std::int64_t width = is_text(indent) ? length : as_integer(indent, "the indent of tojson");
     if (width < -1 || width > 100) refuse("the indent {} of tojson is not in 0..100", width);
     style.indent = is_text(indent) ? text_of(indent) : std::string(static_cast<std::size_t>(std::max(width, 0L)), ' ');
     style.comma = ",";
@@ -269,11 +289,7 @@ const Builtin builtins[] = {
     {"str", "strip lstrip rstrip", "chars", 0, stripped},
     {"filter", "upper lower capitalize title", "", 0, cased<false>},
     {"str", "upper lower capitalize title", "", 0, cased<true>},
-    {"filter str", "replace", "old new count", 2,
-     [](C c) {
-       const Values parts = split(text_of(c.self), text_of(c.given[0]), c.given[2]);
-       return joined(c.run, parts, text_of(c.given[1]));
-     }},
+    {"filter str", "replace", "old new count", 2, replaced},
     {"str", "split", "sep maxsplit", 0, [](C c) { return list_of(split(text_of(c.self), c.given[0], c.given[1])); }},
     {"str", "startswith", "prefix", 1,
      [](C c) { return text_of(c.self).starts_with(as_text(c.given[0], "a prefix")); }},

@@ -115,6 +115,9 @@ TEST(Template, RefusesWhatIsNotSupportedWithItsLine) {
       {"{% set n = namespace() %}{% for x in [1] %}{% macro m() %}{% endmacro %}{% set n.m = m %}{% endfor %}\n{{ "
        "n.m() }}",
        "2: the method 'm' is not supported"},
+      {"{% set n = namespace() %}{% for x in [1] %}{% macro m() %}{% endmacro %}{% set n.m = [m] %}{% endfor %}{{ "
+       "n.m[0]() }}",
+       "1: a macro is called after the end of the block that defines it"},
       {"{{ [1]|join('a', attribute='b') }}", "1: the argument 'attribute' is given twice, or not supported"},
       {"{{ 'a'.startswith(('a', 'b')) }}", "1: a prefix is tuple, not a string"},
       {"{{ 'a'.replace('', 'b') }}", "1: an empty separator is not supported"}};
@@ -171,7 +174,22 @@ TEST(Template, EndsOnHostileTemplates) {
   EXPECT_THAT(template_error("{{ 'ab' * 9223372036854775807 }}"), HasSubstr("a value is larger than"));
   EXPECT_THAT(template_error("{{ 'x' * 10000000000 }}"), HasSubstr("a value is larger than"));
   EXPECT_EQ(render("{{ '' * 9223372036854775807 }}"), "");
-  EXPECT_THAT(template_error("{{ ('a' * 99999)|replace('a', 'b' * 9999) }}"), HasSubstr("takes too many steps"));
+  EXPECT_THAT(template_error("{{ ('a' * 99999)|replace('a', 'b' * 9999) }}"), HasSubstr("a value is larger than"));
+  EXPECT_THAT(template_error("{{ ('a' * 9999)|list|join('b' * 99999) }}"), HasSubstr("takes too many steps"));
+  EXPECT_THAT(template_error("{{ ('a' * 9999)|list|tojson(separators=['b' * 99999, ':']) }}"),
+              HasSubstr("a value is larger than"));
+  EXPECT_EQ(template_error("{{ (',' * 999999).split(',') }}"),
+            "chat.jinja, line 1: split gives more than 100000 parts");
+  EXPECT_EQ(template_error("{{ [1]|tojson(indent='  ' * 99) }}"),
+            "chat.jinja, line 1: the indent 198 of tojson is not in 0..100");
+  EXPECT_THAT(template_error("{{ [0] * 9223372036854775807 }}"), HasSubstr("a value is larger than"));
+  EXPECT_EQ(template_error(
+                "{% macro m() %}{% call m() %}{% endcall %}{{ caller() }}{% endmacro %}{% call m() %}{% endcall %}"),
+            "chat.jinja, line 1: macros call each other too deeply");
+  const std::string calls = "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}";
+  std::string opened, closed;
+  for (int i = 0; i < 30; ++i) opened += "{% call m() %}", closed += "{% endcall %}";
+  EXPECT_EQ(template_error(calls + opened + "x" + closed), "chat.jinja, line 1: the template takes too many steps");
   EXPECT_THAT(template_error("{{ ('\n' * 999999)|indent(100, true, true) }}"), HasSubstr("a value is larger than"));
   EXPECT_THAT(template_error("{{ " + std::string(99, '-') + "1" + " }}"), HasSubstr("nests deeper"));
   std::string members = "{{ x";
