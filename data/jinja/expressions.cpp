@@ -83,7 +83,8 @@ Code ExpressionParser::read_binary(int least) {
     const auto found = std::ranges::find_if(operators, [&](const auto& each) { return is_next(each.first); });
     if (found == operators.end() || found->second < least) break;
     enter();
-    auto [symbol, binding] = *found;
+    std::string_view symbol = found->first;
+    const int binding = found->second;
     expect(symbol);
     if (symbol == "not") expect("in");
     if (symbol == "not") symbol = "not in";

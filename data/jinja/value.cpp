@@ -121,11 +121,11 @@ std::size_t find_key(const Object& object, const Value& key) {
 
 /// Repeats a string, list or tuple.
 Value repeated(const Value& value, std::int64_t times) {
-  const auto count = static_cast<std::size_t>(is_true(value) ? std::clamp<std::int64_t>(times, 0, max_weight) : 0);
-  ensure_weight(count * (is_text(value) ? as_text(value, "").size() : weight_of(value)));
+  const std::size_t weight = is_text(value) ? as_text(value, "").size() : value->weight - item_weight;
+  const auto too_many = static_cast<std::int64_t>(max_weight / std::max<std::size_t>(weight, 1) + 1);
   std::string text;
   Values items;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; is_true(value) && i < std::min(times, too_many); ++i) {
     text += is_text(value) ? as_text(value, "") : "";
     items.insert(items.end(), value->items.begin(), value->items.end());
   }
@@ -140,7 +140,11 @@ void ensure_weight(std::size_t weight) {
 
 std::size_t weight_of(const Value& value) { return value ? value->weight : item_weight; }
 
-Value::Value(Object object) {
+Value::Value(const std::string& text) : Value(Json(text)) {}
+
+Value::Value(const char* text) : Value(Json(text)) {}
+
+Value::Value(Object&& object) {
   object.weight = item_weight + (object.json.is_string() ? object.json.get_ref<const std::string&>().size() : 0);
   for (const Values* part : {&object.keys, &object.items}) {
     for (const Value& each : *part) {

@@ -36,10 +36,11 @@ using Json = OrderedJson;
 struct Value : std::shared_ptr<const Object> {
   using std::shared_ptr<const Object>::shared_ptr;
   Value(const Json& json);
-  Value(Object object);
-  template <class Scalar>
-  requires std::is_arithmetic_v<Scalar> || std::is_convertible_v<Scalar, std::string> Value(const Scalar& scalar)
-      : Value(Json(scalar)) {}
+  Value(Object&& object);
+  Value(const std::string& text);
+  Value(const char* text);
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Value(Number number);
 };
 using Values = std::vector<Value>;
 using Function = std::function<Value(Run& run, const Arguments& arguments)>;
@@ -55,6 +56,9 @@ struct Object {
   Object* space = nullptr;  ///< what holds the members of a namespace, which alone can change
   std::size_t weight = 0, depth = 0;
 };
+
+template <class Number>
+requires std::is_arithmetic_v<Number> Value::Value(Number number) : Value(Json(number)) {}
 
 Value list_of(Values items, Object::Kind kind = Object::list);
 void ensure_weight(std::size_t weight);

@@ -132,6 +132,7 @@ STATEMENTS = [
     "{% macro box(title) %}[{{ title }}: {{ caller() }}]{{ caller()|length }}{% endmacro %}{% call box('t') %}in {{ n }}{% endcall %}{% for x in [1, 2] %}{% call box(title=x) %}{{ x }}{% endcall %}{% endfor %}",
     "{% macro each(items) %}{% for i in items %}{{ caller(i, loop.index) }}{% endfor %}{% endmacro %}{% call(item, at, more='-') each(l) %}{{ at }}={{ item }}{{ more }}{% endcall %}",
     "{% macro outer(k) %}{% set o = namespace(f=caller()) %}{% if k %}{% call outer(k - 1) %}<{{ k }}{% endcall %}{% endif %}{{ o.f }}|{{ caller() }}{% endmacro %}{% call outer(2) %}top{% endcall %}",
+    "{% macro low() %}({{ caller() }}){% endmacro %}{% macro high() %}{% call low() %}{{ caller is defined }}{% endcall %}{% endmacro %}{% call high() %}x{% endcall %}",
     "{% macro c() %}{{ caller is defined }}{{ caller }}{% endmacro %}{{ c() }}",
     "{% set ns = namespace(n=0) %}{% macro add(space, by) %}{% set space.n = space.n + by %}{% set ns.last = by %}{% endmacro %}{{ add(ns, 2) }}{{ add(ns, 3) }}{{ ns.n }}{{ ns.last }}{% set other = ns %}{% set other.n = 'x' %}{{ ns.n }}",
     "{% for x in l %}{% macro q() %}{{ loop.index }}{% endmacro %}{% if x is string %}{{ q() }}{% continue %}{% endif %}-{% endfor %}",
