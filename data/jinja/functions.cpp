@@ -66,9 +66,9 @@ Value cased(C c) {
 Values split(const std::string& text, const Value& separator, const Value& most) {
   std::int64_t left = is_absent(most) ? -1 : as_integer(most, "the count");
   Values parts;
-  const auto add = [&](std::string part) {
+  const auto add = [&](const std::string& part) {
     if (parts.size() >= max_items) refuse("split gives more than {} parts", max_items);
-    parts.emplace_back(std::move(part));
+    parts.emplace_back(part);
   };
   if (is_absent(separator)) {
     const std::u32string points = decode_utf8(text);
@@ -436,7 +436,7 @@ Value find_builtin(const std::string& kind, const std::string& name) {
     std::map<std::string, Value> by_name;
     for (const Builtin& row : builtins) {
       for (const auto& each : words_of(row.names)) {
-        for (const auto& of : words_of(row.kinds)) by_name[of + ' ' + each] = builtin_value(row, each);
+        for (const auto& of : words_of(row.kinds)) by_name[fmt::format("{} {}", of, each)] = builtin_value(row, each);
       }
     }
     return by_name;
