@@ -17,9 +17,14 @@
 #define MYLOS_DEVICE_BUILD
 #endif
 
+/// Defined in the compiler's pass for a device, which also reads what only the host executes.
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#define MYLOS_DEVICE_PASS
+#endif
+
 /// Precedes a loop over values held by one device thread. Unrolling makes all indices compile-time constants, so that
 /// the values stay in registers.
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#if defined(MYLOS_DEVICE_PASS)
 #define MYLOS_UNROLLED _Pragma("unroll")
 #else
 #define MYLOS_UNROLLED

@@ -66,7 +66,7 @@ TEST(PlannedAttention, ThatTheGpuCannotRunIsOneLine) {
   const ProgramRun batches = run_mylos({"bench", "batch", "--plan", "--model", "bert-base", "--gpu", "v100-32",
                                         "--precision", "half", "--attention", "cudnn"});
   EXPECT_EQ(batches.exit_code, 1);
-  EXPECT_THAT(batches.errors, HasSubstr("not of compute capability 7.0; use --attention portable\n"));
+  EXPECT_THAT(batches.errors, HasSubstr("and this one has 7.0; use --attention portable\n"));
 }
 
 TEST(PlannedAttention, OfAModelWithoutAChoiceIsOneLine) {

@@ -71,14 +71,15 @@ namespace mylos::attention {
 
 std::string cudnn_device_obstacle(const GpuArchitecture& device) {
   if (device.is_nvidia(80)) return {};
-  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, not of {}", to_string(device));
+  return fmt::format(
+      "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one {}",
+      device.is_amd() ? "is a " + to_string(device) : fmt::format("has {}.{}", device.number / 10, device.number % 10));
 }
 
 std::string tensor_core_obstacle(const GpuArchitecture& architecture, Precision precision) {
   if (!architecture.is_gpu()) {
-    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later, "
-           "or "
-           "of AMD";
+    return "this build has no kernels for tensor cores; they need a build for GPUs of AMD, or of compute capability "
+           "7.0 or later";
   }
   if (architecture.multiplies(precision)) return {};
   const bool takes_both = architecture.multiplies(Precision::bfloat16);

@@ -1,5 +1,7 @@
 #include "core/kernels/products/openblas_kernels.hpp"
 
+#include "core/device.hpp"
+
 #include <dlfcn.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -32,7 +34,7 @@ std::string value_of_variable() {
 }
 
 VectorInstructions instructions_of_cpu() {
-#if defined(__x86_64__) && !defined(__HIP_DEVICE_COMPILE__)
+#if defined(__x86_64__) && !defined(MYLOS_DEVICE_PASS)
   __builtin_cpu_init();
   return {.avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0,
           .avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512cd") != 0 &&

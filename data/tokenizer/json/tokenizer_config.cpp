@@ -36,7 +36,8 @@ std::map<std::uint64_t, Json> read_added_tokens(const Json& config, const JsonLo
 void add_tokens(std::map<std::uint64_t, Json> tokens, Json& tokenizer) {
   if (tokens.empty()) return;
   Json& added = tokenizer["added_tokens"];
-  for (auto& [id, token] : tokens) {
+  for (auto& entry : tokens) {
+    Json& token = entry.second;
     const auto same = std::ranges::find_if(added, [&](const Json& other) {
       return other.is_object() && other.value("content", Json()) == token["content"];
     });

@@ -90,8 +90,8 @@ TEST(AttentionPlan, HasTheKernelThatIsAskedForOrIsAnError) {
   EXPECT_EQ(planned(AttentionKernel::cudnn, nvidia_gpu(90), use), AttentionKernel::cudnn);
   EXPECT_EQ(planned(AttentionKernel::tensor_cores, nvidia_gpu(70), use), AttentionKernel::tensor_cores);
   EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(70), use); }),
-            "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, not of compute "
-            "capability 7.0; use --attention portable");
+            "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has "
+            "7.0; use --attention portable");
   EXPECT_EQ(
       tests::error_of([&] { planned(AttentionKernel::cudnn, nvidia_gpu(90), use_of(Precision::float16, 64, 0.1)); }),
       dropout_is_missing);

@@ -80,12 +80,12 @@ TEST(PlannedAttentionObstacle, IsThatOfThePlannedDevice) {
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::bfloat16, 64, nvidia_gpu(80)), "");
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::float16, 64, nvidia_gpu(70)), "");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 64, nvidia_gpu(70)),
-            "attention by cuDNN needs a GPU of compute capability 8.0 or later, not of compute capability 7.0");
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::bfloat16, 64, amd_gpu(0x90a)), "");
   EXPECT_EQ(obstacle(Kernel::tensor_cores, Precision::float32, 64, amd_gpu(0x90a)),
             "tensor cores take bfloat16 and half, not float");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 64, amd_gpu(0x90a)),
-            "attention by cuDNN needs a GPU of compute capability 8.0 or later, not of gfx90a");
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one is a gfx90a");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float32, 64, nvidia_gpu(90)),
             "attention by cuDNN takes bfloat16 and half, not float");
   EXPECT_EQ(obstacle(Kernel::cudnn, Precision::float16, 20, nvidia_gpu(90)),

@@ -202,7 +202,7 @@ TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
     EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, nvidia_gpu(capability)), "") << capability;
   }
   EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, nvidia_gpu(70)),
-            "attention by cuDNN needs a GPU of compute capability 8.0 or later, not of compute capability 7.0");
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
 }
 
 /// The stand-in computes on the CPU.

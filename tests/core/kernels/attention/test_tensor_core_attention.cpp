@@ -321,7 +321,7 @@ TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
   EXPECT_THROW(problem.forward(), std::invalid_argument);
   EXPECT_THROW(problem.backward(), std::invalid_argument);
   EXPECT_THAT(attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16),
-              HasSubstr("build for GPUs of compute capability 7.0 or later"));
+              HasSubstr("build for GPUs of AMD, or of compute capability 7.0 or later"));
   EXPECT_EQ(attention_obstacle(AttentionKernel::portable, Precision::float32, 20), "");
 }
 /// A device that computes powers of 2 with too few bits.
