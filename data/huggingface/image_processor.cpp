@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
@@ -16,9 +18,29 @@ namespace {
 
 constexpr double scale = 1.0 / 255.0;
 constexpr int bilinear = 2, bicubic = 3;  // Pillow's numbers of its filters
-/// For ConvNextImageProcessor, which ResNets use: it crops below this size in pixels, and warps from this size on.
+/// ConvNext crops below this size in pixels, and warps from this size on.
 constexpr std::size_t least_warped = 384;
 constexpr double usual_crop = 224.0 / 256.0;
+constexpr std::size_t usual_crop_size = 224;
+
+using Channels = std::array<float, 3>;
+constexpr Channels halves{0.5f, 0.5f, 0.5f}, clip_mean{0.48145466f, 0.4578275f, 0.40821073f},
+    clip_deviation{0.26862954f, 0.26130258f, 0.27577711f};
+
+/// A class of image processors in transformers, and the defaults of its keys.
+struct ProcessorClass {
+  std::string_view name;  ///< without "ImageProcessor"
+  bool is_bicubic, crops;
+  bool resizes_both_sides;  ///< to a size that is a number
+  std::size_t size;
+  Channels mean = halves, deviation = halves;
+};
+
+constexpr ProcessorClass convnext{"ConvNext", false, false, false, 384};  // of ResNets that name none
+constexpr std::array processor_classes{convnext, ProcessorClass{"ViT", false, false, true, 224},
+                                       ProcessorClass{"DeiT", true, true, true, 256},
+                                       ProcessorClass{"Bit", true, true, false, 224, clip_mean, clip_deviation},
+                                       ProcessorClass{"CLIP", true, true, false, 224, clip_mean, clip_deviation}};
 
 std::vector<float> read_channels(const ConfigReader& reader, const char* key, bool positive) {
   const Json* list = reader.find(key);
@@ -47,22 +69,25 @@ std::size_t side_of(const ConfigReader& reader, const char* key, const Json& val
   return side.get<std::size_t>();
 }
 
-/// Returns the class name of the image processor without "ImageProcessor", "FeatureExtractor" and anything after them.
-std::string class_of(const ConfigReader& reader) {
+/// Returns the class of the image processor, by the name of it or of its predecessor, a feature extractor.
+const ProcessorClass& class_of(const ConfigReader& reader) {
   for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
     const Json* type = reader.find(key);
-    if (type == nullptr || !type->is_string()) continue;
-    const std::string name = type->get<std::string>();
-    return name.substr(0, std::min(name.find("ImageProcessor"), name.find("FeatureExtractor")));
+    if (type == nullptr) continue;
+    const std::string name = type->is_string() ? type->get<std::string>() : "";
+    const auto* const found = std::ranges::find(
+        processor_classes, name.substr(0, std::min(name.find("Image"), name.find("Feature"))), &ProcessorClass::name);
+    if (found != processor_classes.end()) return *found;
+    fail(fmt::format("{}: {} = {} is not supported; only those of ConvNext, ViT, DeiT, Bit and CLIP are", reader.file(),
+                     key, json_value_text(*type)));
   }
-  return "ConvNext";
+  return convnext;
 }
 
 /// True if both sides are given: {"height": n, "width": n}, or a number if the class interprets it so.
-bool gives_both_sides(const ConfigReader& reader, const std::string& name) {
+bool gives_both_sides(const ConfigReader& reader, const ProcessorClass& of) {
   const Json* size = reader.find("size");
-  if (size == nullptr) return false;
-  return size->is_object() ? size->contains("height") : name == "ViT" || name == "DeiT";
+  return size != nullptr && size->is_object() ? size->contains("height") : of.resizes_both_sides;
 }
 
 bool read_resample(const ConfigReader& reader, bool usual) {
@@ -115,39 +140,53 @@ void check_channels(const ConfigReader& reader, const ImageProcessor& processor)
                    processor.deviation.size()));
 }
 
-ImageProcessor read_transformers_file(const ConfigReader& reader) {
-  check_scale(reader);
-  ImageProcessor processor;
+/// Reads the mean and deviation of channels.
+void read_normalization(const ConfigReader& reader, const ProcessorClass& of, ImageProcessor& processor) {
   bool normalizes = true;
   reader.read_flag("do_normalize", normalizes);
   processor.mean = read_channels(reader, "image_mean", false);
   processor.deviation = read_channels(reader, "image_std", true);
+  if (reader.find("image_mean") == nullptr) processor.mean.assign(of.mean.begin(), of.mean.end());
+  if (reader.find("image_std") == nullptr) processor.deviation.assign(of.deviation.begin(), of.deviation.end());
   if (!normalizes) {
     processor.mean = {0.0f};
     processor.deviation = {1.0f};
   }
-  const std::string name = class_of(reader);
-  bool crops = true;
-  reader.read_flag("do_center_crop", crops);
-  crops = crops && reader.find("crop_size") != nullptr;
-  processor.size = read_side(reader, crops ? "crop_size" : "size");
-  processor.crop_fraction = read_fraction(reader);
-  processor.is_bicubic = read_resample(reader, name == "CLIP" || name == "Bit" || name == "DeiT");
-  processor.warps = gives_both_sides(reader, name);
-  const auto resized = crops ? read_side(reader, "size") : std::nullopt;
-  if (resized && processor.size) {  // CLIP's form
-    if (*processor.size > *resized) {
-      fail(fmt::format("{}: crop_size = {} is larger than size = {}, which would pad images and is not supported",
-                       reader.file(), *processor.size, *resized));
-    }
-    processor.crop_fraction = fraction_of(*processor.size, *resized);
-  } else if (!processor.warps && name == "ConvNext" && processor.size) {
-    processor.warps = *processor.size >= least_warped;
-    processor.crop_fraction = processor.warps ? 1.0 : processor.crop_fraction.value_or(usual_crop);
-  } else if (processor.warps || (processor.size && !processor.crop_fraction)) {
-    processor.crop_fraction = 1.0;  // only ConvNext resizes to more than its size
-  }
   check_channels(reader, processor);
+}
+
+/// Reads the size to which images are resized, and the part of them that is kept.
+void read_sizes(const ConfigReader& reader, const ProcessorClass& of, ImageProcessor& processor) {
+  bool resizes = true, crops = true;
+  reader.read_flag("do_resize", resizes);
+  ensure(resizes, fmt::format("{}: do_resize = false is not supported; only true is", reader.file()));
+  const std::size_t resized = read_side(reader, "size").value_or(of.size);
+  processor.size = resized;
+  processor.crop_fraction = 1.0;
+  processor.warps = gives_both_sides(reader, of);
+  if (of.name == convnext.name && !processor.warps) {
+    processor.warps = resized >= least_warped;
+    const double fraction = read_fraction(reader).value_or(usual_crop);
+    if (!processor.warps) processor.crop_fraction = fraction;
+  }
+  if (!of.crops) return;
+  reader.read_flag("do_center_crop", crops);
+  ensure(crops || processor.warps,
+         fmt::format("{}: do_center_crop = false without a size of height and width is not supported", reader.file()));
+  if (!crops) return;
+  processor.size = read_side(reader, "crop_size").value_or(usual_crop_size);
+  ensure(*processor.size <= resized,
+         fmt::format("{}: crop_size = {} is larger than size = {}, which would pad images and is not supported",
+                     reader.file(), *processor.size, resized));
+  processor.crop_fraction = fraction_of(*processor.size, resized);
+}
+
+ImageProcessor read_transformers_file(const ConfigReader& reader) {
+  check_scale(reader);
+  const ProcessorClass& of = class_of(reader);
+  ImageProcessor processor{.is_bicubic = read_resample(reader, of.is_bicubic)};
+  read_normalization(reader, of, processor);
+  read_sizes(reader, of, processor);
   return processor;
 }
 

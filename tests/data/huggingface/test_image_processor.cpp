@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using tests::error_of;
 
 class ImageProcessorFile : public testing::Test {
@@ -50,15 +51,42 @@ TEST_F(ImageProcessorFile, OfConvNextCropsBelow384PixelsAndWarpsFromThereOn) {
   EXPECT_TRUE(large.warps);
 }
 
-TEST_F(ImageProcessorFile, OfOtherClassesWithoutACropShowsTheWholeShorterSide) {
-  for (const char* crop : {"", R"(, "do_center_crop": false)"}) {
-    const ImageProcessor processor =
-        read(fmt::format(R"({{"image_processor_type": "BitImageProcessor", "size": {{"shortest_edge": 8}}{}}})", crop));
-    EXPECT_EQ(processor.crop_fraction, 1.0) << crop;
-    EXPECT_FALSE(processor.warps) << crop;
+/// The defaults of each class in transformers.
+TEST_F(ImageProcessorFile, AbsentKeysTakeTheDefaultsOfTheClass) {
+  const std::vector<float> halves(3, 0.5f), clip_mean = {0.48145466f, 0.4578275f, 0.40821073f},
+                                            clip_deviation = {0.26862954f, 0.26130258f, 0.27577711f};
+  const auto of = [&](const char* name) { return read(fmt::format(R"({{"image_processor_type": "{}"}})", name)); };
+  EXPECT_EQ(read("{}"), (ImageProcessor{halves, halves, 384, 1.0, true, false}));
+  EXPECT_EQ(of("ConvNextImageProcessorFast"), read("{}"));
+  EXPECT_EQ(of("ViTImageProcessor"), (ImageProcessor{halves, halves, 224, 1.0, true, false}));
+  EXPECT_EQ(of("DeiTImageProcessor"), (ImageProcessor{halves, halves, 224, 0.875, true, true}));
+  for (const char* const name : {"BitImageProcessor", "CLIPFeatureExtractor"}) {
+    EXPECT_EQ(of(name), (ImageProcessor{clip_mean, clip_deviation, 224, 1.0, false, true})) << name;
   }
-  EXPECT_THAT(message(R"({"size": {"shortest_edge": 224}, "crop_size": 256})"),
+}
+
+TEST_F(ImageProcessorFile, OtherClassesAreRefused) {
+  EXPECT_THAT(message(R"({"image_processor_type": "BeitImageProcessor"})"),
+              EndsWith("preprocessor_config.json: image_processor_type = \"BeitImageProcessor\" is not supported; only "
+                       "those of ConvNext, ViT, DeiT, Bit and CLIP are"));
+  EXPECT_THAT(message(R"({"feature_extractor_type": 3})"), HasSubstr("feature_extractor_type = 3 is not supported"));
+}
+
+TEST_F(ImageProcessorFile, OnlyClassesThatCropReadTheCrop) {
+  for (const char* const name : {"ConvNextImageProcessor", "ViTImageProcessor"}) {
+    const std::string text = R"("size": 96, "crop_size": 64, "do_center_crop": true)";
+    EXPECT_EQ(read(fmt::format(R"({{"image_processor_type": "{}", {}}})", name, text)).size, 96u) << name;
+  }
+  const std::string bit = R"({"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 224}, )";
+  EXPECT_THAT(message(bit + R"("crop_size": 256})"),
               EndsWith("crop_size = 256 is larger than size = 224, which would pad images and is not supported"));
+  EXPECT_THAT(message(bit + R"("do_center_crop": false})"),
+              EndsWith("do_center_crop = false without a size of height and width is not supported"));
+  EXPECT_EQ(read(bit + R"("crop_pct": 0.5})").crop_fraction, 1.0);
+}
+
+TEST_F(ImageProcessorFile, ImagesThatAreNotResizedAreRefused) {
+  EXPECT_THAT(message(R"({"do_resize": false})"), EndsWith("do_resize = false is not supported; only true is"));
 }
 
 TEST_F(ImageProcessorFile, BothSidesMeanNoCrop) {
@@ -69,11 +97,12 @@ TEST_F(ImageProcessorFile, BothSidesMeanNoCrop) {
     EXPECT_EQ(processor.crop_fraction, 1.0) << text;
     EXPECT_TRUE(processor.warps) << text;
   }
-  const ImageProcessor cut = read(R"({"size": {"height": 256, "width": 256}, "crop_size": 224})");
+  const std::string deit = R"({"image_processor_type": "DeiTImageProcessor", )";
+  const ImageProcessor cut = read(deit + R"("size": {"height": 256, "width": 256}, "crop_size": 224})");
   EXPECT_EQ(cut.crop_fraction, 0.875);
   EXPECT_TRUE(cut.warps);
   const ImageProcessor whole =
-      read(R"({"size": {"height": 64, "width": 64}, "crop_size": 32, "do_center_crop": false})");
+      read(deit + R"("size": {"height": 64, "width": 64}, "crop_size": 32, "do_center_crop": false})");
   EXPECT_EQ(whole.size, 64u);
   EXPECT_EQ(whole.crop_fraction, 1.0);
 }
@@ -82,7 +111,6 @@ TEST_F(ImageProcessorFile, OtherFiltersAreRefused) {
   EXPECT_THAT(message(R"({"resample": 1})"),
               EndsWith("resample = 1 is not supported; only 2 (bilinear) and 3 (bicubic) are"));
   EXPECT_THAT(message(R"({"resample": "bicubic"})"), EndsWith("only 2 (bilinear) and 3 (bicubic) are"));
-  EXPECT_TRUE(read(R"({"image_processor_type": "BitImageProcessor"})").is_bicubic);
   const std::string timm = R"({"architecture": "resnet18", "pretrained_cfg": {"interpolation": )";
   std::filesystem::remove(directory_ / image_processor_file);
   EXPECT_TRUE(read(timm + R"("bicubic"}})", "config.json").is_bicubic);
@@ -94,10 +122,10 @@ TEST_F(ImageProcessorFile, OtherFiltersAreRefused) {
 TEST_F(ImageProcessorFile, SizesInTheirOtherForms) {
   EXPECT_EQ(read(R"({"size": {"shortest_edge": 96}})").size, 96u);
   EXPECT_EQ(read(R"({"size": {"height": 64, "width": 64}})").size, 64u);
-  const ImageProcessor cut = read(R"({"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}})");
+  const ImageProcessor cut = read(R"({"feature_extractor_type": "CLIPFeatureExtractor", "size": {"shortest_edge": 256},
+    "crop_size": {"height": 224, "width": 224}})");
   EXPECT_EQ(cut.size, 224u);
   EXPECT_EQ(cut.crop_fraction, 0.875);
-  EXPECT_EQ(read("{}"), ImageProcessor());
 }
 
 TEST_F(ImageProcessorFile, WithoutNormalizationPixelsAreOnlyScaled) {
@@ -154,7 +182,7 @@ TEST_F(ImageProcessorFile, ErrorsNameTheFileAndTheKey) {
               EndsWith("preprocessor_config.json: image_std = [0] is not a list of one or three numbers above 0"));
   EXPECT_THAT(message(R"({"image_mean": "grey"})"),
               EndsWith("image_mean = \"grey\" is not a list of one or three numbers"));
-  EXPECT_THAT(message(R"({"image_mean": [0.5]})"), EndsWith("a mean of 1 channels and a deviation of 0"));
+  EXPECT_THAT(message(R"({"image_mean": [0.5]})"), EndsWith("a mean of 1 channels and a deviation of 3"));
   EXPECT_THAT(message(R"({"image_mean": [0.1, 0.9], "image_std": [0.1, 0.9]})"),
               EndsWith("image_mean = [0.1,0.9] is not a list of one or three numbers"));
   EXPECT_THAT(message(R"({"size": {"height": 3, "width": 4}})"),
