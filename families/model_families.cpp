@@ -192,6 +192,11 @@ const Family& find_family(const data::ModelConfig& config, BodyOutput output) {
     throw UsageError(fmt::format("{}: model_type is \"{}\", and a model of this task is one of: {}", config.file, type,
                                  fmt::join(types_that_give(output), ", ")));
   }
+  const Json quantized = config.json.value("quantization_config", Json());
+  ensure(quantized.is_null(),
+         fmt::format("{}: quantization_config is not supported; use the model that is not quantized, "
+                     "or remove the key if the weights are not",
+                     config.file));
   return *found;
 }
 

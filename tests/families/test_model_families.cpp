@@ -77,6 +77,18 @@ TEST(KnownModels, NetworksHaveThePublishedCountsOfParameters) {
   }
 }
 
+TEST(ModelFamilies, QuantizedModelsAreRefused) {
+  const auto message = [](const char* quantized) {
+    Json json = parse_json(find_known_model("llama-3.2-1b")->config, "F");
+    json["quantization_config"] = parse_json(quantized, "F");
+    return tests::error_of([&] { read_text_model({json, "F"}, BodyOutput::next_tokens); });
+  };
+  EXPECT_EQ(message("null"), "(nothing was thrown)");
+  EXPECT_EQ(message(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})"),
+            "F: quantization_config is not supported; use the model that is not quantized, or remove the key if the "
+            "weights are not");
+}
+
 TEST(KnownModels, EachIsFoundByItsNameAndByTheNameThatIsFetched) {
   EXPECT_EQ(known_models(BodyOutput::tokens).size(), 3u);
   EXPECT_EQ(known_models(BodyOutput::next_tokens).size(), 26u);
