@@ -81,6 +81,25 @@ void ConfigReader::read_number(const char* key, bool positive, double limit, flo
   value = static_cast<float>(number);
 }
 
+void ConfigReader::read_ids(const char* key, std::size_t count, std::vector<std::int32_t>& ids) const {
+  const auto* entry = find(key);
+  if (entry == nullptr) return;
+  if (!entry->is_array()) {
+    std::size_t id = 0;
+    read_size(key, 0, count - 1, id, true);
+    ids = {static_cast<std::int32_t>(id)};
+    return;
+  }
+  ids.clear();
+  for (const Json& one : *entry) {
+    if (!one.is_number_unsigned() || one.get<std::size_t>() >= count) {
+      fail(fmt::format("{}: {} = {}: expected whole numbers from 0 to {}", file_, key, json_value_text(*entry),
+                       count - 1));
+    }
+    ids.push_back(one.get<std::int32_t>());
+  }
+}
+
 void ConfigReader::read_flag(const char* key, bool& value) const {
   const auto* entry = find(key);
   if (entry == nullptr) return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ class ConfigReader {
   /// Reads a number in [0, limit), or in (0, limit) if `positive`. `value` is unchanged if the key is absent.
   void read_number(const char* key, bool positive, double limit, double& value) const;
   void read_number(const char* key, bool positive, double limit, float& value) const;
+  /// Reads an id below `count`, or a list of them. `ids` is unchanged if the key is absent.
+  void read_ids(const char* key, std::size_t count, std::vector<std::int32_t>& ids) const;
   /// Reads true or false. `value` is unchanged if the key is absent.
   void read_flag(const char* key, bool& value) const;
   /// Throws unless the key is absent or has one of the two accepted values.

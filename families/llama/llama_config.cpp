@@ -110,23 +110,8 @@ void read_tokens(const data::ConfigReader& reader, const LlamaMember& member, Ll
   };
   config.begin_token = read("bos_token_id", config.begin_token);
   config.padding_token = read("pad_token_id", std::nullopt).value_or(no_padding);
-  const auto* ends = reader.find("eos_token_id");
-  if (ends == nullptr || !ends->is_array()) {
-    if (const auto end = read("eos_token_id", member.has_tokens ? std::optional(2) : std::nullopt)) {
-      config.end_tokens = {*end};
-    } else {
-      config.end_tokens.clear();
-    }
-    return;
-  }
-  config.end_tokens.clear();
-  for (const Json& one : *ends) {
-    if (!one.is_number_unsigned() || one.get<std::size_t>() > last) {
-      fail(fmt::format("{}: eos_token_id = {}: expected whole numbers from 0 to {}", reader.file(),
-                       data::json_value_text(*ends), last));
-    }
-    config.end_tokens.push_back(one.get<std::int32_t>());
-  }
+  if (!member.has_tokens || reader.is_null("eos_token_id")) config.end_tokens.clear();
+  reader.read_ids("eos_token_id", config.vocabulary, config.end_tokens);
 }
 
 /// Reads a size for which null means 0, and absence the member's own.

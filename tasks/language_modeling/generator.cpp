@@ -1,12 +1,14 @@
 #include "tasks/language_modeling/generator.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/text/quantities.hpp"
 #include "core/base/text/unicode.hpp"
 #include "core/device.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/numeric.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "families/model_families.hpp"
 #include "train/engine/memory/memory.hpp"
 #include "train/engine/selection/gemm_selection.hpp"
@@ -37,6 +39,16 @@ const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision pr
                                           to_string(precision), bytes_text(available), train::address_space_note(),
                                           precision == Precision::float32 ? "; use --precision bfloat16" : ""));
   return task;
+}
+
+/// Returns the tokens that end a text, of which generation_config.json may name more than config.json.
+std::vector<data::TokenId> end_tokens(const LoadedModel& loaded) {
+  std::vector<data::TokenId> ends = loaded.text().end_tokens;
+  const auto path = loaded.files().directory() / "generation_config.json";
+  if (!is_present(path)) return ends;
+  const data::ModelConfig config(FileReader(), path);
+  data::ConfigReader(config, "a model").read_ids("eos_token_id", loaded.text().vocabulary, ends);
+  return ends;
 }
 
 constexpr std::size_t longest_character = 4;  // bytes of UTF-8
@@ -73,7 +85,7 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
     : task_(FileReader(), run, notice),
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
-      ends_(task_.loaded().text().end_tokens),
+      ends_(end_tokens(task_.loaded())),
       gemm_(choose_gemm(run.engine.gemm)),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),

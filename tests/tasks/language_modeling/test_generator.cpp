@@ -95,6 +95,30 @@ TEST_F(StoriesGenerator, APromptHasTheContinuationThatItHasAlone) {
   }
 }
 
+/// As in transformers, which takes the ids of generation_config.json before those of config.json.
+TEST_F(StoriesGenerator, EndsAtTheTokensOfTheGenerationConfig) {
+  const TemporaryDirectory directory;
+  std::filesystem::copy(folder_, directory.path(), std::filesystem::copy_options::recursive);
+  folder_ = directory.path();
+  const auto ids = recorded_[0]["ids"].get<std::vector<data::TokenId>>();
+  const auto first_ids = [&](const std::string& json) {
+    write_file(folder_ / "generation_config.json", json);
+    const auto stories = generator({.max_new_tokens = ids.size(), .sampling = {}});
+    const std::vector<Prompt> one{stories->read_prompt(recorded_[0]["prompt"], 0)};
+    return stories->generate(one).front().ids;
+  };
+  const std::size_t end = 5;
+  const auto is_first = std::find(ids.begin(), ids.end(), ids[end]) == ids.begin() + end;
+  ASSERT_TRUE(is_first);
+  EXPECT_EQ(first_ids(fmt::format(R"({{"eos_token_id": [2, {}], "do_sample": true}})", ids[end])),
+            std::vector(ids.begin(), ids.begin() + end + 1));
+  EXPECT_EQ(first_ids(R"({"do_sample": true})"), ids);
+  EXPECT_EQ(error_of([&] { first_ids(R"({"eos_token_id": [2, 512]})"); }),
+            (folder_ / "generation_config.json").string() +
+                ": eos_token_id = [2,512]: expected whole numbers from 0 to "
+                "511");
+}
+
 /// The text reported with each token adds up to the whole text.
 TEST_F(StoriesGenerator, TellsTheTextAsItGrows) {
   const auto stories = generator({.max_new_tokens = 30, .sampling = {1.0, {}, {}}});
