@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -18,12 +19,34 @@ namespace mylos::data {
 namespace {
 
 constexpr std::size_t most_names_listed = 8;
+constexpr std::size_t most_values_compared = std::size_t{1} << 18;
 
 /// Reads integers as float, starting at element `first`.
 void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> values) {
   const std::vector<std::int64_t> counts = entry.file->read_integer(entry.tensor->name);
   require(first <= counts.size() && values.size() <= counts.size() - first, "counts beyond the end of their tensor");
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(counts[first + i]);
+}
+
+/// Throws if the files store both tensors of naming.copy and they differ.
+void check_copy(const WeightFiles& weights, const TensorNaming& naming, const std::string& directory) {
+  const auto copy = weights.entries().find(std::string(naming.copy)),
+             copied = weights.entries().find(std::string(naming.copied)), none = weights.entries().end();
+  if (copy == none || copied == none) return;
+  const std::size_t count = element_count(copied->second.tensor->shape, copied->first);
+  bool is_same = copy->second.tensor->shape == copied->second.tensor->shape;
+  std::vector<float> values, others;
+  for (std::size_t first = 0; is_same && first < count; first += values.size()) {
+    values.resize(std::min(most_values_compared, count - first));
+    others.resize(values.size());
+    tensor_reader(copy->second, false)(first, values);
+    tensor_reader(copied->second, false)(first, others);
+    is_same = values == others;
+  }
+  ensure(is_same,
+         fmt::format("the weights in {}: {} differs from {}, and {} ties them; set tie_word_embeddings to false "
+                     "to use it, or remove it",
+                     directory, copy->second.tensor->name, copied->second.tensor->name, weights.names().config));
 }
 
 }  // namespace
@@ -132,6 +155,9 @@ WeightReport PretrainedModel::read_weights(const FileReader& files, std::span<co
                                            const TensorNaming& naming, const WeightSink& sink) const {
   const WeightFiles weights(files, directory_, naming.canonical);
   auto report = match_weights(weights, wanted, naming, directory_.string());
+  bool is_checked = true;  // the errors of the process that reads end the others, too
+  files.read_once(
+      directory_ / naming.copied, [&] { check_copy(weights, naming, directory_.string()); }, is_checked);
   for (std::size_t row = 0; row < wanted.size(); ++row) {
     const auto found = weights.entries().find(wanted[row].name);
     if (found != weights.entries().end()) sink(row, tensor_reader(found->second, wanted[row].is_count));

@@ -36,7 +36,11 @@ struct TensorNaming {
                                                         ///< ignored
   bool (*is_other_head)(std::string_view name) = nullptr;  ///< true for ignored tensors of heads for other tasks
 
-  bool ignores(std::string_view name) const { return is_ignored != nullptr && is_ignored(name); }
+  std::string_view copy = {}, copied = {};  ///< an unused tensor that must equal another, such as a tied head
+
+  bool ignores(std::string_view name) const {
+    return (!copy.empty() && name == copy) || (is_ignored != nullptr && is_ignored(name));
+  }
 };
 
 /// One tensor of the weights: its file, and its name and description in that file.

@@ -238,8 +238,6 @@ const LlamaMember& member_of(const data::ModelConfig& from) {
 
 bool is_rotary_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
 
-bool is_ignored_by_tied_llama(std::string_view name) { return is_rotary_buffer(name) || name == "lm_head.weight"; }
-
 }  // namespace
 
 const LlamaMember& llama_member(std::string_view model_type) {
@@ -318,7 +316,9 @@ std::string canonical_llama_name(std::string_view name) {
 data::TensorNaming llama_tensor_naming(bool tied) {
   return {.model = "a Llama",
           .canonical = canonical_llama_name,
-          .is_ignored = tied ? is_ignored_by_tied_llama : is_rotary_buffer};
+          .is_ignored = is_rotary_buffer,
+          .copy = tied ? "lm_head.weight" : "",
+          .copied = "model.embed_tokens.weight"};
 }
 
 }  // namespace mylos::families

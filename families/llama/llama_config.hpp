@@ -70,8 +70,8 @@ OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype =
 /// Returns the name of tensor `name` in a LlamaForCausalLM: names of a bare LlamaModel get the prefix "model.".
 std::string canonical_llama_name(std::string_view name);
 
-/// Returns the naming based on canonical_llama_name. It ignores buffers that hold no weights and, with `tied`
-/// embeddings, lm_head.weight, which some files store a second time.
+/// Returns the naming based on canonical_llama_name. It ignores buffers that hold no weights; with `tied` embeddings,
+/// lm_head.weight is a copy of theirs, which some files store.
 data::TensorNaming llama_tensor_naming(bool tied);
 
 }  // namespace mylos::families

@@ -133,6 +133,33 @@ TEST(Pretrained, UnderstandsLegacyAndBareNames) {
   EXPECT_THAT(loaded.values.at(0), ElementsAre(1, 2));
 }
 
+/// Versions of transformers disagree which of the two counts.
+TEST(Pretrained, ATiedHeadMustEqualTheEmbeddings) {
+  const TemporaryDirectory directory;
+  write_file(directory / "config.json", "{}");
+  std::vector<float> embeddings(600'000, 0.5f), head = embeddings;
+  const TensorNaming naming{.model = "a Llama", .copy = "lm_head.weight", .copied = "embed.weight"};
+  const auto message = [&](std::vector<std::size_t> shape) {
+    const std::vector<NamedTensor> tensors{{"embed.weight", {600, 1000}, embeddings},
+                                           {"lm_head.weight", std::move(shape), head}};
+    write_safetensors(directory / "model.safetensors", tensors, Precision::bfloat16);
+    return error_of([&] {
+      const std::vector<TensorSpec> specs{{"embed.weight", {600, 1000}}};
+      const WeightReport report = PretrainedModel(FileReader(), directory.path())
+                                      .read_weights(FileReader(), specs, naming, [](std::size_t, const auto&) {});
+      EXPECT_THAT(report.ignored, ElementsAre("lm_head.weight"));
+    });
+  };
+  EXPECT_EQ(message({600, 1000}), "(nothing was thrown)");
+  head.back() = 0.75f;
+  const std::string refusal = "the weights in " + directory.path().string() +
+                              ": lm_head.weight differs from embed.weight, and config.json ties them; set "
+                              "tie_word_embeddings to false to use it, or remove it";
+  EXPECT_EQ(message({600, 1000}), refusal);
+  head = embeddings;
+  EXPECT_EQ(message({1000, 600}), refusal);
+}
+
 TEST(Pretrained, HeadsForOtherTasksAreIgnoredInOneLine) {
   auto tensors = whole();
   tensors.add("cls.predictions.bias", {4})

@@ -362,9 +362,9 @@ TEST(LlamaTensors, BuffersAndATiedHeadAreIgnored) {
   const auto* const buffer = "model.layers.0.self_attn.rotary_emb.inv_freq";
   for (const bool tied : {false, true}) {
     const data::TensorNaming naming = llama_tensor_naming(tied);
-    EXPECT_TRUE(naming.is_ignored(buffer));
-    EXPECT_EQ(naming.is_ignored("lm_head.weight"), tied);
-    EXPECT_FALSE(naming.is_ignored("model.layers.0.self_attn.q_proj.bias"));
+    EXPECT_TRUE(naming.ignores(buffer));
+    EXPECT_EQ(naming.ignores("lm_head.weight"), tied);
+    EXPECT_FALSE(naming.ignores("model.layers.0.self_attn.q_proj.bias"));
     EXPECT_EQ(naming.model, "a Llama");
   }
 }
