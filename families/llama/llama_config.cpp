@@ -26,7 +26,14 @@ RotaryScaling::Kind read_rope_type(const data::ConfigReader& rope) {
   ensure(type == nullptr || former == nullptr || *type == *former,
          fmt::format("{}: rope_type and type contradict each other; remove one", rope.file()));
   if (type == nullptr) type = former;
-  if (type == nullptr || *type == "default") return RotaryScaling::Kind::none;
+  if (type == nullptr) {
+    for (const auto& [other, value] : rope.json().items()) {
+      ensure(value.is_null() || other == "rope_theta" || other == "partial_rotary_factor",
+             fmt::format("{}: {} without a rope_type; add \"rope_type\"", rope.file(), other));
+    }
+    return RotaryScaling::Kind::none;
+  }
+  if (*type == "default") return RotaryScaling::Kind::none;
   if (*type == "linear") return RotaryScaling::Kind::linear;
   if (*type == "llama3") return RotaryScaling::Kind::llama3;
   if (*type == "yarn") return RotaryScaling::Kind::yarn;
@@ -79,23 +86,41 @@ RotaryScaling read_scaling(const data::ConfigReader& rope) {
   return scaling;
 }
 
+/// Throws if the positions of the pretraining stand beside the scaling, too, and differ: versions of transformers
+/// disagree which count.
+void check_original_positions(const data::ConfigReader& reader, const LlamaShape& config) {
+  const RotaryScaling& scaling = config.rope_scaling;
+  if (scaling.kind != RotaryScaling::Kind::llama3 && scaling.kind != RotaryScaling::Kind::yarn) return;
+  const std::size_t scaled = scaling.original_positions > 0 ? scaling.original_positions : config.positions;
+  std::size_t given = scaled;
+  reader.read_size("original_max_position_embeddings", 1, longest_llama, given, false);
+  ensure(given == scaled,
+         fmt::format("{}: original_max_position_embeddings = {}, but rotary embeddings are scaled from "
+                     "{}; remove one",
+                     reader.file(), given, scaled));
+}
+
 /// Reads rope_theta and the scaling, both at the top level and in rope_parameters, as transformers 5 writes them.
 void read_rope(const data::ConfigReader& reader, LlamaShape& config) {
   reader.read_number("rope_theta", true, largest_theta, config.rope_theta);
-  const auto* old = reader.find("rope_scaling");
-  if (old != nullptr) config.rope_scaling = read_scaling({*old, reader.file() + ": rope_scaling", "a model"});
-  const auto* parameters = reader.find("rope_parameters");
-  if (parameters == nullptr) return;
-  const data::ConfigReader rope(*parameters, reader.file() + ": rope_parameters", "a model");
-  double theta = config.rope_theta;
-  rope.read_number("rope_theta", true, largest_theta, theta);
-  ensure(reader.find("rope_theta") == nullptr || theta == config.rope_theta,
-         fmt::format("{}: rope_theta = {}, but {} in rope_parameters", reader.file(), config.rope_theta, theta));
-  const RotaryScaling scaling = read_scaling(rope);
-  ensure(old == nullptr || scaling == config.rope_scaling,
-         fmt::format("{}: rope_scaling and rope_parameters contradict each other; remove one", reader.file()));
-  config.rope_theta = theta;
-  config.rope_scaling = scaling;
+  bool has_theta = reader.find("rope_theta") != nullptr, has_scaling = false;
+  for (const char* const key : {"rope_scaling", "rope_parameters"}) {
+    const auto* parameters = reader.find(key);
+    if (parameters == nullptr) continue;
+    const data::ConfigReader rope(*parameters, fmt::format("{}: {}", reader.file(), key), "a model");
+    double theta = config.rope_theta;
+    rope.read_number("rope_theta", true, largest_theta, theta);
+    ensure(!has_theta || theta == config.rope_theta,
+           fmt::format("{}: rope_theta = {}, but {} in {}", reader.file(), config.rope_theta, theta, key));
+    const RotaryScaling scaling = read_scaling(rope);
+    ensure(!has_scaling || scaling == config.rope_scaling,
+           fmt::format("{}: rope_scaling and rope_parameters contradict each other; remove one", reader.file()));
+    has_theta = has_theta || rope.find("rope_theta") != nullptr;
+    has_scaling = true;
+    config.rope_theta = theta;
+    config.rope_scaling = scaling;
+  }
+  check_original_positions(reader, config);
 }
 
 void read_tokens(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {

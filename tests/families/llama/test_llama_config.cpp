@@ -137,6 +137,45 @@ TEST(LlamaConfig, RotaryEmbeddingsAreReadAtBothPlaces) {
   EXPECT_EQ(error_of([&] { parse_llama(both); }), "F: rope_theta = 10000, but 500000 in rope_parameters");
 }
 
+/// transformers 5 reads the base in rope_scaling, and former versions do not.
+TEST(LlamaConfig, TheBaseInTheScalingMustBeTheModels) {
+  const Json scaling = {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 777.0}};
+  Json json = small_llama();
+  json["rope_scaling"] = scaling;
+  EXPECT_EQ(parse_llama(json).rope_theta, 777.0);
+  json["rope_theta"] = 5e5;
+  EXPECT_EQ(error_of([&] { parse_llama(json); }), "F: rope_theta = 500000, but 777 in rope_scaling");
+}
+
+TEST(LlamaConfig, AScalingWithoutATypeIsRefused) {
+  for (const char* const key : {"rope_scaling", "rope_parameters"}) {
+    EXPECT_EQ(llama_with(key, {{"rope_theta", 5e5}, {"factor", nullptr}}).rope_theta, 5e5);
+    EXPECT_EQ(llama_message(key, {{"factor", 2.0}}),
+              fmt::format("F: {}: factor without a rope_type; add \"rope_type\"", key));
+  }
+  EXPECT_EQ(llama_message("rope_parameters", {{"full_attention", {{"rope_theta", 5e5}}}}),
+            "F: rope_parameters: full_attention without a rope_type; add \"rope_type\"");
+}
+
+/// transformers 5 prefers those beside the scaling, and former versions ignore them.
+TEST(LlamaConfig, OriginalPositionsBesideTheScalingMustBeItsOwn) {
+  const std::string refusal =
+      "F: original_max_position_embeddings = 16, but rotary embeddings are scaled from {}; remove one";
+  const Json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  const auto message = [](const Json& scaling, std::size_t positions) {
+    Json json = small_llama();
+    json["rope_scaling"] = scaling;
+    json["original_max_position_embeddings"] = positions;
+    return error_of([&] { parse_llama(json); });
+  };
+  EXPECT_EQ(message(llama3_scaling, 16), fmt::format(fmt::runtime(refusal), 8192));
+  EXPECT_EQ(message(yarn, 16), fmt::format(fmt::runtime(refusal), 64)) << "the model's";
+  for (const auto& [scaling, positions] :
+       {std::pair{llama3_scaling, 8192}, {yarn, 64}, {Json{{"rope_type", "linear"}, {"factor", 2.0}}, 16}}) {
+    EXPECT_EQ(message(scaling, static_cast<std::size_t>(positions)), "(nothing was thrown)");
+  }
+}
+
 TEST(LlamaConfig, YarnIsReadWithItsDefaults) {
   const auto scaling = [](const Json& more) {
     Json yarn = {{"type", "yarn"}, {"factor", 4.0}};
