@@ -35,18 +35,13 @@ std::tm parse_time(const std::string& text) {
   return time;
 }
 
-/// Returns the template that tokenizer_config.json holds, or null.
-const Json* find_template(const Json& config, const JsonLocation& location) {
-  const Json* const held = find_member(config, "chat_template", location);
-  if (held == nullptr || held->is_null()) return nullptr;
-  if (held->is_string()) return held;
-  const JsonLocation list(location, "chat_template");
-  if (!held->is_array()) list.fail(fmt::format("expected string or list, found {}", held->type_name()));
-  for (std::size_t i = 0; i < held->size(); ++i) {
-    const JsonLocation item(list, i);
-    if (string_member((*held)[i], "name", item) == "default") return &member((*held)[i], "template", item);
+/// Returns the template `name` of the list that tokenizer_config.json holds, or null.
+const Json* find_in_list(const Json& list, std::string_view name, const JsonLocation& location) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonLocation item(location, i);
+    if (string_member(list[i], "name", item) == name) return &member(list[i], "template", item);
   }
-  list.fail("none of the templates is named \"default\"");
+  return nullptr;
 }
 
 CodePointRange code_points(std::string_view text, ByteRange bytes) {
@@ -101,30 +96,59 @@ ChatFormat::ChatFormat(const std::filesystem::path& directory, const std::string
     special_tokens_.emplace_back(key, text.get<std::string>());
     if (key == "eos_token") end_text_ = text.get<std::string>();
   }
-  const auto use = [&](const std::string& text, const std::string& from) {
-    template_ = std::make_unique<jinja::Template>(text, from);
-    checksum_ = crc32c(std::as_bytes(std::span(text)));
+  std::string sources;
+  const auto use = [&](ChatTemplate& into, const std::string& text, const std::string& from) {
+    try {
+      into.parsed = std::make_unique<jinja::Template>(text, from);
+    } catch (const std::runtime_error& error) {
+      into.refusal = error.what();
+    }
+    checksum_ = crc32c(std::as_bytes(std::span(sources += text)));
   };
+  const Json* const held = find_member(config, "chat_template", location);
+  const std::string place = name + ": chat_template";
   if (std::filesystem::exists(template_path)) {
     const std::string text = FileReader().read_text(template_path);
     ensure_utf8(text, template_path.string());
-    use(text, template_path.string());
-  } else if (const Json* const held = find_template(config, location)) {
-    use(as_string(*held, JsonLocation(location, "chat_template")), name + ": chat_template");
+    use(template_, text, template_path.string());
+    const auto others = directory / "additional_chat_templates";
+    if (std::filesystem::exists(others / "tool_use.jinja")) {
+      with_tools_.refusal = fmt::format(
+          "{} is not supported; leave tools out, or move its templates and {} into a list, chat_template of {}",
+          others.string(), template_name, config_name);
+    }
+  } else if (held != nullptr && held->is_array()) {
+    const JsonLocation list(location, "chat_template");
+    const Json* const usual = find_in_list(*held, "default", list);
+    if (usual == nullptr) list.fail("none of the templates is named \"default\"");
+    use(template_, as_string(*usual, list), place);
+    if (const Json* const other = find_in_list(*held, "tool_use", list))
+      use(with_tools_, as_string(*other, list), place);
+  } else if (held != nullptr && !held->is_null()) {
+    const JsonLocation one(location, "chat_template");
+    if (!held->is_string()) one.fail(fmt::format("expected string or list, found {}", held->type_name()));
+    use(template_, held->get<std::string>(), place);
   }
 }
 
-jinja::Template::Rendering ChatFormat::render(const OrderedJson& messages, const OrderedJson& row, bool asks) const {
-  ensure(template_ != nullptr,
+const jinja::Template& ChatFormat::template_of(const OrderedJson& row) const {
+  const bool has_tools = row.contains("tools") && !row["tools"].is_null();
+  const ChatTemplate& used = has_tools && with_tools_.exists() ? with_tools_ : template_;
+  ensure(used.refusal.empty(), used.refusal);
+  ensure(used.parsed != nullptr,
          fmt::format("{} has no chat_template, neither in {} nor as {}; give prompt and completion "
                      "instead of messages, or use an instruction-tuned model's directory",
                      directory_.string(), config_name, template_name));
+  return *used.parsed;
+}
+
+jinja::Template::Rendering ChatFormat::render(const OrderedJson& messages, const OrderedJson& row, bool asks) const {
   auto variables = special_tokens_;
   variables.emplace_back("messages", messages);
   variables.emplace_back("tools", row.contains("tools") ? row["tools"] : OrderedJson());
   variables.emplace_back("documents", OrderedJson());
   variables.emplace_back("add_generation_prompt", asks);
-  return template_->render(variables, time_);
+  return template_of(row).render(variables, time_);
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(const OrderedJson& row,
@@ -168,7 +192,7 @@ SupervisedText ChatFormat::conversation(const OrderedJson& row, LossOn loss_on, 
     std::vector<ByteRange> spans;
     if (loss_on == LossOn::all) {
       spans.emplace_back(0, whole.text.size());
-    } else if (template_->has_generation()) {
+    } else if (template_of(row).has_generation()) {
       spans = std::move(whole.generated);
       if (is_last_only && spans.size() > 1) spans.erase(spans.begin(), spans.end() - 1);
     } else {

@@ -109,6 +109,43 @@ TEST_F(SmallChats, HaveTools) {
   EXPECT_EQ(marked("{{ tools is none }}", chat_), "True");
 }
 
+/// As in transformers, which takes "tool_use" of a list for conversations with tools.
+TEST_F(SmallChats, WithToolsMayHaveATemplateOfTheirOwn) {
+  const std::string row = R"({"messages": [{"role": "user"}], "tools": )";
+  const auto text = [&](const std::string& tools) {
+    return ChatFormat(directory_.path()).prompt(try_parse_ordered_json(row + tools + "}"), "F");
+  };
+  const auto list = [](const char* name) {
+    return fmt::format(
+        R"({{"chat_template": [{{"name": "default", "template": "d"}}, {{"name": "{}", "template": "t"}}]}})", name);
+  };
+  tests::write_file(directory_ / "tokenizer_config.json", list("rag"));
+  EXPECT_EQ(text("[]"), "d");
+  const auto checksum = ChatFormat(directory_.path()).checksum();
+  tests::write_file(directory_ / "tokenizer_config.json", list("tool_use"));
+  EXPECT_EQ(text("[]"), "t");
+  EXPECT_EQ(text("null"), "d");
+  EXPECT_NE(ChatFormat(directory_.path()).checksum(), checksum);
+  tests::write_file(directory_ / "chat_template.jinja", "j");
+  EXPECT_EQ(text("[]"), "j");
+  fs::create_directory(directory_ / "additional_chat_templates");
+  tests::write_file(directory_ / "additional_chat_templates/tool_use.jinja", "t");
+  EXPECT_EQ(text("null"), "j");
+  EXPECT_THAT(tests::error_of([&] { text("[]"); }),
+              EndsWith("additional_chat_templates is not supported; leave tools out, or move its templates and "
+                       "chat_template.jinja into a list, chat_template of tokenizer_config.json"));
+}
+
+/// Rows of prompt and completion need only the end.
+TEST_F(SmallChats, ATemplateThatIsNotSupportedIsRefusedWhenItIsNeeded) {
+  tests::write_file(directory_ / "tokenizer_config.json", R"({"chat_template": "{% b %}", "eos_token": "E"})");
+  const ChatFormat format(directory_.path());
+  EXPECT_EQ(format.end_text(), "E");
+  EXPECT_TRUE(format.checksum());
+  EXPECT_THAT(tests::error_of([&] { format.prompt(try_parse_ordered_json(chat_), "F"); }),
+              EndsWith("tokenizer_config.json: chat_template, line 1: the tag 'b' is not supported"));
+}
+
 TEST_F(SmallChats, RefuseTemplatesWhoseTurnsDoNotFollowEachOther) {
   EXPECT_THAT(error("{{ messages|length }}"),
               HasSubstr("F, line 1: messages: what the template writes of messages[1] "));
