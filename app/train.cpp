@@ -39,11 +39,9 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 /// mylos train: trains a model. All ranks call the same functions.
 namespace mylos::app {
@@ -313,12 +311,9 @@ int launch_training(double collective_timeout, const std::function<Arguments(par
   if (parallel::launched_rank(parallel::process_environment) == 0) {
     set_termination_notice(parallel::termination_notice(parallel::process_environment));
   }
-  auto prompt_end =
-      std::make_unique<PromptEnd>();  // until the run begins; then the trainer waits for the end of a step
+  const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
   parallel::Launch launch{std::chrono::duration<double>(collective_timeout)};
   return on_ranks(launch, [&] {
-    // Ends before the launch does: after an error, mpiexec sends SIGTERM to ranks that end late.
-    const std::unique_ptr<PromptEnd> until_the_end = std::move(prompt_end);
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     const Arguments arguments = arguments_of(launch.world());
     const TrainRank rank{launch, launch.world(), arguments.train->verbose};

@@ -102,8 +102,7 @@ Option attention_option() {
           "attention", "KERNEL", computing, "train plan eval ask bench/step bench/batch",
           "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later and "
           "on AMD's, half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those "
-          "that "
-          "agree with portable on this device when the run starts, by times that are cached if there are several",
+          "that agree with portable on this device when the run starts, by times that are cached if there are several",
           {.on_resume = OnResume::free}),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}}, MYLOS_FIELD(run.task.attention),
       find_attention_kernel,

@@ -1,6 +1,7 @@
 #include "app/program/on_ranks.hpp"
 
 #include "app/program/exit_codes.hpp"
+#include "core/base/process/signals.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
@@ -52,6 +53,7 @@ int run_reported(parallel::Launch& launch, const std::function<int()>& work) {
     const bool is_printed = alone || launch.announce_error();
     const int exit_code = report_exception(is_printed, alone ? "" : fmt::format("rank {}: ", rank));
     if (alone) return exit_code;
+    PromptEnd::say_no_more();
     throw AlreadyReported{exit_code};
   }
 }
@@ -60,6 +62,7 @@ int run_reported(parallel::Launch& launch, const std::function<int()>& work) {
 
 int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
   const int exit_code = run_reported(launch, work);
+  PromptEnd::say_no_more();  // mpiexec sends SIGTERM to ranks that end later than one with an error
   launch.set_exit_code(exit_code);
   return exit_code;
 }

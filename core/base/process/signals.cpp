@@ -26,6 +26,7 @@ constexpr int foreign[] = {SIGHUP, SIGUSR2, SIGALRM, SIGCHLD, SIGURG};
 
 std::atomic<int> first_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "the handler uses it");
+std::atomic<bool> is_silent = false;
 int guards = 0;
 
 sigset_t inherited_mask;
@@ -50,7 +51,9 @@ extern "C" void on_signal(int signal) {
 /// Async-signal-safe.
 extern "C" void end_at_once(int signal) {
   static constexpr char message[] = "mylos: ended by a signal while no step ran; nothing more is saved\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof message - 1);
+  if (!is_silent) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof message - 1);
+  }
   std::_Exit(exit_code_of(signal));
 }
 
@@ -110,7 +113,9 @@ PreviousHandlers::~PreviousHandlers() {
   for (std::size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &previous_[i], nullptr);
 }
 
-PromptEnd::PromptEnd() : previous_(end_at_once) {}
+PromptEnd::PromptEnd() : previous_(end_at_once) { is_silent = false; }
+
+void PromptEnd::say_no_more() { is_silent = true; }
 
 SignalGuard::SignalGuard() : previous_(forget_signals_for(on_signal)) {}
 

@@ -38,6 +38,9 @@ class PromptEnd {
  public:
   PromptEnd();
 
+  /// Leaves out the line from now on, until another PromptEnd is made: all that is to be said was said.
+  static void say_no_more();
+
  private:
   PreviousHandlers previous_;
 };

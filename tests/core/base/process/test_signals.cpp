@@ -100,14 +100,14 @@ TEST(SignalGuard, KnowsWhatCameToTheOneAroundIt) {
   EXPECT_TRUE(exited_with(status, 0)) << status;
 }
 
-/// Returns what a child that receives `signals` within a guard writes to standard error.
-std::string errors_of_child(std::initializer_list<int> signals) {
+/// Returns what a child that does `work` writes to standard error.
+template <class Work>
+std::string errors_of_child(const Work& work) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
   status_of_child([&] {
     ::dup2(ends[1], STDERR_FILENO);
-    const SignalGuard guard;
-    for (const int signal : signals) ::raise(signal);
+    work();
     return 0;
   });
   ::close(ends[1]);
@@ -115,6 +115,14 @@ std::string errors_of_child(std::initializer_list<int> signals) {
   const ssize_t length = ::read(ends[0], text, sizeof text);
   ::close(ends[0]);
   return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+/// The same of a child that receives `signals` within a guard.
+std::string errors_of_child(std::initializer_list<int> signals) {
+  return errors_of_child([&] {
+    const SignalGuard guard;
+    for (const int signal : signals) ::raise(signal);
+  });
 }
 
 TEST(SignalGuard, SaysAtOnceWhatWillHappenWhereItIsTold) {
@@ -137,6 +145,17 @@ TEST(PromptEnd, EndsTheProcessAtOnceWithTheSignalsCode) {
       return 0;
     });
     EXPECT_TRUE(exited_with(status, code)) << "signal " << signal << ": " << status;
+  }
+}
+
+TEST(PromptEnd, SaysSoUnlessAllWasSaid) {
+  for (const bool all_was_said : {false, true}) {
+    const std::string errors = errors_of_child([&] {
+      const PromptEnd prompt_end;
+      if (all_was_said) PromptEnd::say_no_more();
+      ::raise(SIGTERM);
+    });
+    EXPECT_EQ(errors.empty(), all_was_said) << errors;
   }
 }
 
