@@ -18,8 +18,6 @@ std::vector<DeviceInfo> usable_devices() { return {}; }
 
 std::optional<DeviceInfo> device_in_use() { return std::nullopt; }
 
-GpuArchitecture architecture_in_use() { return {}; }
-
 void check_kernel_arguments() {}
 
 std::size_t free_device_memory() { return 0; }

@@ -92,8 +92,8 @@ std::vector<DeviceInfo> usable_devices();
 
 /// Returns the device that kernels run on; nullopt in a host build. Kokkos must be initialized.
 std::optional<DeviceInfo> device_in_use();
-/// Returns its architecture.
-GpuArchitecture architecture_in_use();
+/// Returns its architecture; none in a host build.
+inline GpuArchitecture architecture_in_use() { return device_in_use().value_or(DeviceInfo()).architecture; }
 
 /// Checks that kernels find their arguments where the host writes them: the compilers of a device build lay out views
 /// twice, and not all versions agree. No-op in a host build. Kokkos must be initialized. Errors: std::runtime_error.

@@ -17,10 +17,14 @@ bool GpuArchitecture::multiplies(Precision precision) const {
   return false;
 }
 
-std::string to_string(const GpuArchitecture& architecture) {
+std::string short_name(const GpuArchitecture& architecture) {
   if (architecture.is_amd()) return fmt::format("gfx{:x}", architecture.number);
   if (!architecture.is_gpu()) return "none";
-  return fmt::format("compute capability {}.{}", architecture.number / 10, architecture.number % 10);
+  return fmt::format("{}.{}", architecture.number / 10, architecture.number % 10);
+}
+
+std::string to_string(const GpuArchitecture& architecture) {
+  return (architecture.is_nvidia() ? "compute capability " : "") + short_name(architecture);
 }
 
 }  // namespace mylos

@@ -5,7 +5,7 @@
 #include <compare>
 #include <string>
 
-/// What kernels, libraries and plans know a GPU by: what it can do follows from its architecture.
+/// Describes a GPU to kernels, libraries and plans: its architecture tells what it can do.
 namespace mylos {
 
 enum class Vendor { none, nvidia, amd };
@@ -28,6 +28,8 @@ struct GpuArchitecture {
 constexpr GpuArchitecture nvidia_gpu(int capability) { return {Vendor::nvidia, capability}; }
 constexpr GpuArchitecture amd_gpu(int number) { return {Vendor::amd, number}; }
 
+/// Returns "8.0", "gfx90a" or "none".
+std::string short_name(const GpuArchitecture& architecture);
 /// Returns "compute capability 8.0", "gfx90a" or "none".
 std::string to_string(const GpuArchitecture& architecture);
 

@@ -29,7 +29,7 @@ void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> v
 }
 
 /// Throws if the files store both tensors of naming.copy and they differ.
-void check_copy(const WeightFiles& weights, const TensorNaming& naming, const std::string& directory) {
+void compare_copy(const WeightFiles& weights, const TensorNaming& naming, const std::string& directory) {
   const auto copy = weights.entries().find(std::string(naming.copy)),
              copied = weights.entries().find(std::string(naming.copied)), none = weights.entries().end();
   if (copy == none || copied == none) return;
@@ -47,6 +47,15 @@ void check_copy(const WeightFiles& weights, const TensorNaming& naming, const st
          fmt::format("the weights in {}: {} differs from {}, and {} ties them; set tie_word_embeddings to false "
                      "to use it, or remove it",
                      directory, copy->second.tensor->name, copied->second.tensor->name, weights.names().config));
+}
+
+/// The same, in one of the processes that share the copies of `files`.
+void check_copy(const FileReader& files, const WeightFiles& weights, const TensorNaming& naming,
+                const std::filesystem::path& directory) {
+  if (naming.copy.empty()) return;
+  bool is_same = true;
+  files.read_once(
+      directory / naming.copied, [&] { compare_copy(weights, naming, directory.string()); }, is_same);
 }
 
 }  // namespace
@@ -137,8 +146,8 @@ Precision PretrainedModel::weights_precision(const FileReader& files) const {
   return precision;
 }
 
-void PretrainedModel::read_weight_headers(const FileReader& files) const {
-  if (has_weights(files)) const WeightFiles headers(files, directory_);
+void PretrainedModel::read_weight_headers(const FileReader& files, const TensorNaming& naming) const {
+  if (has_weights(files)) check_copy(files, WeightFiles(files, directory_, naming.canonical), naming, directory_);
 }
 
 std::vector<ModelFile> PretrainedModel::read_files(const FileReader& files,
@@ -155,9 +164,7 @@ WeightReport PretrainedModel::read_weights(const FileReader& files, std::span<co
                                            const TensorNaming& naming, const WeightSink& sink) const {
   const WeightFiles weights(files, directory_, naming.canonical);
   auto report = match_weights(weights, wanted, naming, directory_.string());
-  bool is_checked = true;  // the errors of the process that reads end the others, too
-  files.read_once(
-      directory_ / naming.copied, [&] { check_copy(weights, naming, directory_.string()); }, is_checked);
+  check_copy(files, weights, naming, directory_);
   for (std::size_t row = 0; row < wanted.size(); ++row) {
     const auto found = weights.entries().find(wanted[row].name);
     if (found != weights.entries().end()) sink(row, tensor_reader(found->second, wanted[row].is_count));

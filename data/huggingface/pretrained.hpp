@@ -81,9 +81,9 @@ class PretrainedModel {
   /// Returns the type of most of the weights, or float32 if none are floating-point numbers. Errors as for WeightFiles.
   Precision weights_precision(const FileReader& files) const;
 
-  /// Reads the headers of the weight files and their index, if there are any, so that a process that uses copies of
-  /// them opens only files whose values it reads. Errors as for WeightFiles.
-  void read_weight_headers(const FileReader& files) const;
+  /// Reads the headers of the weight files and their index, if there are any, and compares the tensors of naming.copy,
+  /// so that a process that uses copies opens only files whose values it reads. Errors as for read_weights.
+  void read_weight_headers(const FileReader& files, const TensorNaming& naming = {}) const;
 
   /// Reads those of `names` that exist in the directory, in the order of `names`.
   std::vector<ModelFile> read_files(const FileReader& files, std::span<const std::string_view> names) const;

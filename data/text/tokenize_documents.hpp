@@ -18,7 +18,7 @@ struct SupervisedTokens {
   std::vector<std::uint8_t> supervised;
 };
 
-/// Returns the tokens of `text`, of which those are supervised that hold a character of one of `parts`.
+/// Returns the tokens of `text`. The loss counts a token that holds a character of one of `parts`.
 SupervisedTokens supervised_tokens(const Tokenizer& tokenizer, std::string_view text,
                                    std::span<const CodePointRange> parts);
 

@@ -24,7 +24,9 @@ class TextTask : public Task {
   virtual std::vector<std::size_t> lengths() const = 0;
 
   const nn::Model& model() const final { return loaded_.network(); }
-  void read_weight_headers(const FileReader& files) const override { loaded_.files().read_weight_headers(files); }
+  void read_weight_headers(const FileReader& files) const override {
+    loaded_.files().read_weight_headers(files, loaded_.text().naming);
+  }
   const train::ModelExporter* exporter() const final { return loaded_.exporter(); }
   std::optional<AttentionUse> attention() const final { return loaded_.attention(); }
   void set_attention(AttentionKernel kernel) final { loaded_.set_attention(kernel); }

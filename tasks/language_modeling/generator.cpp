@@ -28,8 +28,8 @@ const data::Tokenizer& tokenizer_of(const LanguageTask& task) {
   return *tokenizer;
 }
 
-/// Tokens of a prompt whose products are proven.
-constexpr std::size_t proven_rows = 256;
+/// A prompt whose products are proven.
+constexpr BatchShape proven_prompt{.samples = 1, .rows = 256, .longest = 256};
 
 /// Returns the task. Errors: std::runtime_error if its weights are larger than the free memory.
 const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision precision) {
@@ -41,7 +41,7 @@ const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision pr
   return task;
 }
 
-/// Returns the tokens that end a text, of which generation_config.json may name more than config.json.
+/// Returns the tokens that end a text: those of generation_config.json if it names any, else those of config.json.
 std::vector<data::TokenId> end_tokens(const LoadedModel& loaded) {
   std::vector<data::TokenId> ends = loaded.text().end_tokens;
   const auto path = loaded.files().directory() / "generation_config.json";
@@ -86,7 +86,8 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
       ends_(end_tokens(task_.loaded())),
-      gemm_(choose_gemm(run.engine.gemm)),
+      gemm_(train::choose_gemm(*parallel::make_self_communicator(), space_, run.engine.gemm,
+                               [&] { return train::products_of_run(task_.model(), {}, proven_prompt); })),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {
@@ -94,12 +95,6 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
   chat_.emplace(run.task.model);
   const std::vector<data::TokenId> end = tokenizer_.encode(chat_->end_text());
   if (end.size() == 1) ends_.push_back(end.front());
-}
-
-GemmChoice Generator::choose_gemm(const train::GemmConfig& config) const {
-  const BatchShape prompt{.samples = 1, .rows = proven_rows, .longest = proven_rows};
-  return train::proven_gemm(*parallel::make_self_communicator(), space_, config, train::select_gemm(space_, config, {}),
-                            [&] { return train::products_of_run(task_.model(), {}, prompt); });
 }
 
 /// Returns the ids of a conversation, which the template begins and ends.

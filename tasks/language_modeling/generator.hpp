@@ -89,7 +89,6 @@ class Generator {
   struct Sequence;
 
   nn::Pass pass() { return {space_, gemm_, parameters_.store(), parameters_.hooks(), arena_}; }
-  GemmChoice choose_gemm(const train::GemmConfig& config) const;
   std::vector<data::TokenId> conversation_ids(const std::string& text, const std::string& name) const;
   std::size_t most_tokens(const Prompt& prompt) const;
   void reserve(std::span<const Prompt> prompts);

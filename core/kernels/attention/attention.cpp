@@ -71,9 +71,8 @@ namespace mylos::attention {
 
 std::string cudnn_device_obstacle(const GpuArchitecture& device) {
   if (device.is_nvidia(80)) return {};
-  return fmt::format(
-      "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one {}",
-      device.is_amd() ? "is a " + to_string(device) : fmt::format("has {}.{}", device.number / 10, device.number % 10));
+  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one {} {}",
+                     device.is_amd() ? "is a" : "has", short_name(device));
 }
 
 std::string tensor_core_obstacle(const GpuArchitecture& architecture, Precision precision) {

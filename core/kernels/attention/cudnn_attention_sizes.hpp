@@ -38,7 +38,7 @@ CudnnScratch cudnn_scratch(const CudnnBounds& bounds, std::size_t heads, bool ha
 /// Upper bounds of the kernel scratch of the passes, in bytes, with cuDNN's workspace as version 9.19 plans it for A100
 /// and H100 (bench/cudnn_plans.cpp). The backward pass sums the gradient of queries in float for all rows within the
 /// bounds, on devices of compute capability 8.0 to 8.9 twice, and with grouped heads it has the gradients of keys and
-/// values for each query head. A `capability` of 0 is unknown and takes the most.
+/// values for each query head. A device that is not known takes the most.
 std::size_t cudnn_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest);
 std::size_t cudnn_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                    const GpuArchitecture& device);

@@ -13,16 +13,18 @@
 namespace mylos::matrix {
 
 /// The operations of a block that are the same on all devices.
+template <class Products>
 struct CudaBlock {
-  /// Threads of a warp, and buffers of the rows that a pass loops over: one is filled while the other is read.
-  static constexpr int lanes = 32, buffers = 2;
+  using Mma = Products;
+  /// Buffers of the rows that a pass loops over: one is filled while the other is read.
+  static constexpr int buffers = 2;
 
   Octet* first;  ///< start of shared memory, aligned to tile_alignment octets
 
   MYLOS_BLOCK_FUNCTION int index() const { return static_cast<int>(blockIdx.x); }
   MYLOS_BLOCK_FUNCTION int thread() const { return static_cast<int>(threadIdx.x); }
-  MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % lanes; }
-  MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / lanes; }
+  MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % Mma::lanes; }
+  MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / Mma::lanes; }
 
   /// Makes the writes of each thread visible to the rest of the block or warp.
   MYLOS_BLOCK_FUNCTION void sync() const { __syncthreads(); }
@@ -46,8 +48,7 @@ struct CudaBlock {
 };
 
 /// A block on devices of compute capability 8.0 or later.
-struct AmpereBlock : CudaBlock {
-  using Mma = M16n8k16;
+struct AmpereBlock : CudaBlock<M16n8k16> {
   /// Whether the compiler leaves registers for Pass::blocks blocks at once on a multiprocessor.
   static constexpr bool limits_registers = true;
 
@@ -108,8 +109,7 @@ struct AmpereBlock : CudaBlock {
 };
 
 /// A block on devices of compute capability 7.0, which copy to shared memory through registers and multiply half.
-struct VoltaBlock : CudaBlock {
-  using Mma = M8n8k4;
+struct VoltaBlock : CudaBlock<M8n8k4> {
   static constexpr bool limits_registers = false;
 
   /// Copies 16 bytes to shared memory, or zeros if not `is_there`. Returns once they are written; what hides the time

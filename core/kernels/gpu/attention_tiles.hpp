@@ -172,8 +172,8 @@ struct PassingKeys {
     matrix::copy_tile<C::size, C::buffered>(block, values + rows, stride, length - key, Buffer::tile(turn, 1));
   }
 
-  /// Waits for the keys and values of `turn`, of which those of the first turn are being copied, and with two buffers
-  /// starts copying those of the next.
+  /// Waits until the keys and values of `turn` are in shared memory. `copy` must have started those of the first turn.
+  /// With two buffers, this starts copying those of the next turn; with one, it copies those of `turn` itself.
   template <class Block>
   MYLOS_BLOCK_FUNCTION void advance(const Block& block, int turn) const {
     if (C::buffers == 1 && turn > first_turn) {

@@ -103,8 +103,6 @@ std::optional<DeviceInfo> device_in_use() {
   return gpu::describe(index);
 }
 
-GpuArchitecture architecture_in_use() { return device_in_use()->architecture; }
-
 void check_kernel_arguments() {
   const auto values = uninitialized<ArgumentValues>("mylos::argument_values", 1);
   // The views are only passed; nothing is read or written through them.

@@ -62,8 +62,8 @@ std::string architecture_obstacle(const DeviceInfo& device, const GpuArchitectur
   const std::string remedy =
       number < 70 ? std::string("the oldest supported is 7.0: use another GPU")
                   : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}", number < ampere ? 70 : ampere);
-  return fmt::format("GPU {} ({}) has {}, but this build is for {}.{} and later; {}", device.index, device.name,
-                     to_string(device.architecture), built_for.number / 10, built_for.number % 10, remedy);
+  return fmt::format("GPU {} ({}) has {}, but this build is for {} and later; {}", device.index, device.name,
+                     to_string(device.architecture), short_name(built_for), remedy);
 }
 
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32) {

@@ -38,7 +38,7 @@ struct Mfma16x16x16 : Lanes<64, 0> {
   static MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
     return left_address<size>(block, tile, row);
   }
-  /// For right operands of X Y: rows [row, row + 16) of Y, of which a thread has four, at two adjacent columns.
+  /// For right operands of X Y: rows [row, row + 16) of Y. A thread has four of them, at two adjacent columns.
   template <int size, class Block>
   static MYLOS_BLOCK_FUNCTION std::uint32_t right_address(const Block& block, int tile, int row) {
     const int g = group(block.lane()), t = in_group(block.lane());

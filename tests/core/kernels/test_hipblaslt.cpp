@@ -63,9 +63,10 @@ class UnprovenHipblasLt : public ::testing::Test {
     ::testing::internal::CaptureStderr();
     std::string chosen;
     line_ = error_of([&] {
-      chosen = train::proven_gemm(*parallel::make_self_communicator(), ExecutionSpace(), {.provider = asked},
-                                  {provider, {}}, [&] { return std::vector{product}; })
-                   .fallback;
+      const train::GemmConfig config{.provider = asked, .recorded = GemmChoice{provider, {}}, .is_timed = false};
+      chosen = train::choose_gemm(*parallel::make_self_communicator(), ExecutionSpace(), config, [&] {
+                 return std::vector{product};
+               }).fallback;
     });
     const std::string printed = ::testing::internal::GetCapturedStderr();
     if (!chosen.empty()) line_ = printed;

@@ -151,11 +151,20 @@ TEST(Pretrained, ATiedHeadMustEqualTheEmbeddings) {
     });
   };
   EXPECT_EQ(message({600, 1000}), "(nothing was thrown)");
+  // One process compares for those that use its copies.
+  FileCopies copies;
+  const auto read_headers = [&] {
+    PretrainedModel(FileReader(), directory.path()).read_weight_headers(FileReader(copies, 1 << 20), naming);
+  };
+  read_headers();
+  EXPECT_TRUE(FileReader(copies).has_values(directory / "embed.weight"));
   head.back() = 0.75f;
   const std::string refusal = "the weights in " + directory.path().string() +
                               ": lm_head.weight differs from embed.weight, and config.json ties them; set "
                               "tie_word_embeddings to false to use it, or remove it";
   EXPECT_EQ(message({600, 1000}), refusal);
+  copies = {};
+  EXPECT_EQ(error_of(read_headers), refusal);
   head = embeddings;
   EXPECT_EQ(message({1000, 600}), refusal);
 }

@@ -20,17 +20,12 @@ Arena planned_arena(const Task& task, const BatchShape& largest) {
 struct Evaluator::State {
   State(Task& evaluated, Precision precision, const GemmConfig& products, const BatchShape& largest)
       : task(evaluated),
-        gemm(choose_gemm(products, largest)),
+        gemm(choose_gemm(*ranks, space, products, [&] { return products_of_run(task.model(), {}, largest); })),
         parameters(space, evaluated, precision),
         arena(planned_arena(evaluated, largest)),
         predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.hooks(), gemm, arena, largest) {
     reserve_scratch(space, task.model().scratch_bytes(largest, ParameterStore::Purpose::inference,
                                                       {.threads = static_cast<std::size_t>(space.concurrency())}));
-  }
-
-  GemmChoice choose_gemm(const GemmConfig& config, const BatchShape& largest) const {
-    const auto products = [&] { return products_of_run(task.model(), {}, largest); };
-    return proven_gemm(*ranks, space, config, select_gemm(space, config, products()), products);
   }
 
   Task& task;

@@ -68,8 +68,7 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
   const auto products = [&] { return products_of_run(task.model(), plan.largest, Workload(task).evaluation); };
   GemmConfig wanted = config.gemm;
   wanted.is_timed = wanted.is_timed && !config.parallel.deterministic;
-  GemmChoice chosen = parallel::on_first_rank(ranks.world, [&] { return select_gemm(space, wanted, products()); });
-  chosen = proven_gemm(ranks.world, space, wanted, std::move(chosen), products);
+  const GemmChoice chosen = choose_gemm(ranks.world, space, wanted, products);
   Gemm gemm = made_on_every_rank(ranks.world, [&] { return Gemm(chosen); });
   parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
   return gemm;

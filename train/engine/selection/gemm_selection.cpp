@@ -220,8 +220,9 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   return choice;
 }
 
-GemmChoice proven_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
-                       GemmChoice choice, const std::function<std::vector<GemmProduct>()>& products) {
+GemmChoice choose_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
+                       const std::function<std::vector<GemmProduct>()>& products) {
+  const GemmChoice choice = parallel::on_first_rank(ranks, [&] { return select_gemm(space, config, products()); });
   if (!is_untried_gemm_provider(choice.fallback)) return choice;
   const std::string fault = parallel::first_text(ranks, gemm_fault(space, choice.fallback, products()));
   if (fault.empty()) return choice;

@@ -57,11 +57,11 @@ class GemmCache {
 /// Errors: std::runtime_error if `tf32` is requested and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
-/// Proves `products` on every rank if the default provider of `choice` has never run on a device
-/// (core/kernels/products/gemm_proof.hpp). Returns `choice`, or the portable provider for everything if a product is
-/// wrong or the provider's library is missing; the first rank prints why. Collective, the same on every rank. Errors:
-/// SettingError if the configuration names the provider.
-GemmChoice proven_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
-                       GemmChoice choice, const std::function<std::vector<GemmProduct>()>& products);
+/// Selects the providers for `products` on the first rank. If the default provider has never run on a device, proves
+/// the products on every rank (core/kernels/products/gemm_proof.hpp); if one is wrong, or the provider's library is
+/// missing, the portable provider computes everything, and the first rank prints why. Collective, the same on every
+/// rank. Errors: those of select_gemm, and a wrong product if the configuration names the provider.
+GemmChoice choose_gemm(parallel::Communicator& ranks, const ExecutionSpace& space, const GemmConfig& config,
+                       const std::function<std::vector<GemmProduct>()>& products);
 
 }  // namespace mylos::train

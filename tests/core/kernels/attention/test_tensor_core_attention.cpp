@@ -289,7 +289,7 @@ TEST(TensorCoreAttentionWork, SharedMemoryIsThatOfTwoBlocks) {
   }
 }
 
-/// Of the 64 KiB of a compute unit, whose four processors each run a warp of every block.
+/// A compute unit has 64 KiB. Each of its four processors runs a warp of every block.
 TEST(MfmaAttentionWork, SharedMemoryIsThatOfABlockOrTwo) {
   EXPECT_LE(2 * (bytes_of_block<EmulatedMfmaBlock, 32>), std::size_t{64} << 10);
   EXPECT_LE(2 * (bytes_of_block<EmulatedMfmaBlock, 64>), std::size_t{64} << 10);
