@@ -77,7 +77,7 @@ function(mylos_folder folder)
     target_link_libraries(mylos_${name} PUBLIC mylos::options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     set_target_properties(mylos_${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD_BATCH_SIZE 40)
     # Sanitized code that does not compute takes longer to be optimised than it then saves.
-    if(MYLOS_ENABLE_SANITIZERS AND folder MATCHES "^(app|data|tasks)")
+    if(MYLOS_ENABLE_SANITIZERS AND NOT folder MATCHES "^core")
       target_compile_options(mylos_${name} PRIVATE -O0)
     endif()
   else()

@@ -85,7 +85,7 @@ std::vector<Window> read_windows(const nlohmann::json& rows) {
 void expect_candidates(const std::vector<AnswerCandidate>& candidates, const nlohmann::json& expected) {
   ASSERT_EQ(candidates.size(), expected.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    EXPECT_EQ(candidates[i].text, expected[i].at("text"));
+    EXPECT_EQ(candidates[i].text, expected[i].at("text").get<std::string>());
     EXPECT_EQ(candidates[i].range.begin, expected[i].at("range")[0]);
     EXPECT_EQ(candidates[i].range.end, expected[i].at("range")[1]);
     EXPECT_EQ(candidates[i].start_logit, expected[i].at("start_logit").get<float>());

@@ -57,7 +57,7 @@ void expect_images(const char* name, Map map) {
     ++count;
   }
   EXPECT_EQ(count, expected.at("count"));
-  EXPECT_EQ(digest.hexadecimal(), expected.at("digest"));
+  EXPECT_EQ(digest.hexadecimal(), expected.at("digest").get<std::string>());
 }
 
 TEST(BertUnicode, LowerCaseIsHuggingFaces) {
