@@ -110,7 +110,7 @@ TEST(Answers, EveryRuleIsRunQas) {
     std::vector<WindowLogits> windows;
     for (const Window& window : owned) windows.push_back(window.view());
     const Answer answer = find_answer(row.at("context").get<std::string>(), windows, options);
-    EXPECT_EQ(answer.text, row.at("text"));
+    EXPECT_EQ(answer.text, row.at("text").get<std::string>());
     expect_candidates(answer.n_best, row.at("n_best"));
     ASSERT_EQ(answer.null_odds.has_value(), !row.at("null_odds").is_null());
     if (answer.null_odds) {
