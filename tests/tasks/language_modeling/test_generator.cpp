@@ -83,7 +83,7 @@ TEST_F(StoriesGenerator, GreedyContinuationsAreTheRecordedOnes) {
     const auto& one = recorded_[i];
     EXPECT_EQ(all[i].ids, one["prompt_ids"].get<std::vector<data::TokenId>>());
     EXPECT_EQ(found[i].ids, one["ids"].get<std::vector<data::TokenId>>());
-    EXPECT_EQ(one["prompt"].get<std::string>() + found[i].text, one["text"]);
+    EXPECT_EQ(one["prompt"].get<std::string>() + found[i].text, one["text"].get<std::string>());
     EXPECT_EQ(found[i].stop, "length");
   }
 }
