@@ -169,9 +169,7 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
           "{} x {} on {}, {} of memory each, {} of it reserved; {:.3g} GB/s between nodes, {:.3g} GB/s inside{}",
           target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
           bytes_text(reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
-          machine.is_compared   ? ""
-          : machine.from_memory ? "; from memory, never checked against its data sheet or a measurement"
-                                : "; from its data sheet, never compared with a measurement")));
+          machine.is_compared ? "" : "; from its data sheet, never compared with a measurement")));
   print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans, run.work, target.ranks.ranks);
   for (const train::StrategyPlan& plan : plans) {

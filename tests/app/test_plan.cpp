@@ -78,10 +78,9 @@ TEST_F(Plan, SaysThatAKindWasNeverCompared) {
   const auto machine = [&](const char* kind) {
     return run_mylos({"plan", "--model", "bert-base", "--gpu", kind}).output;
   };
-  EXPECT_THAT(machine("b200"), HasSubstr("; from its data sheet, never compared with a measurement\n"));
-  const std::string of_amd = machine("mi250x");
-  EXPECT_THAT(of_amd, HasSubstr("; from memory, never checked against its data sheet or a measurement\n"));
-  EXPECT_THAT(of_amd, HasSubstr("assumed: 70 % of a peak of 48 TFLOP/s"));
+  for (const char* kind : {"b200", "mi250x"}) {
+    EXPECT_THAT(machine(kind), HasSubstr("; from its data sheet, never compared with a measurement\n"));
+  }
   EXPECT_THAT(machine("a100_40gb"), testing::Not(HasSubstr("never compared")));
 }
 

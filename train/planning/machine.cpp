@@ -33,7 +33,6 @@ struct Architecture {
   std::size_t multiprocessors;
   std::size_t connections;  ///< MiB
   std::size_t of_node = 4;
-  bool from_memory = false;
 };
 
 Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
@@ -52,8 +51,7 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .threads = architecture.multiprocessors * of_multiprocessor,
           .architecture = architecture.gpu,
           .contention = share_beside_exchange,
-          .is_compared = is_compared,
-          .from_memory = architecture.from_memory};
+          .is_compared = is_compared};
 }
 
 }  // namespace
@@ -78,8 +76,8 @@ std::span<const Machine> gpu_kinds() {
       hopper{nvidia_gpu(90), 132, 1088}, blackwell{nvidia_gpu(100), 148, 1088};
   // RCCL's connections are not known: as many as Hopper's. An MI250X counts as the two GPUs that ranks see, whose rings
   // pass over two links of 50 GB/s; the others have 64 GB/s for each link to another GPU, two links between MI300A.
-  constexpr Architecture gcd{amd_gpu(0x90a), 110, 1088, 8, true}, mi300a{amd_gpu(0x942), 228, 1088, 4, true},
-      mi300x{amd_gpu(0x942), 304, 1088, 8, true};
+  constexpr Architecture gcd{amd_gpu(0x90a), 110, 1088, 8}, mi300a{amd_gpu(0x942), 228, 1088, 4},
+      mi300x{amd_gpu(0x942), 304, 1088, 8};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
@@ -111,8 +109,7 @@ ComputeRate assumed_rate(const Machine& machine, Precision precision) {
   const double share = precision == Precision::float32 ? share_of_float : share_of_16_bit;
   return {.flops = share * peak,
           .bandwidth = share_of_bandwidth * machine.bandwidth,
-          .origin = fmt::format("assumed: {:.0f} % of {} {:.0f} TFLOP/s", 100.0 * share,
-                                machine.from_memory ? "a peak of" : "the data sheet's", 1e-12 * peak)};
+          .origin = fmt::format("assumed: {:.0f} % of the data sheet's {:.0f} TFLOP/s", 100.0 * share, 1e-12 * peak)};
 }
 
 }  // namespace mylos::train

@@ -31,16 +31,16 @@ struct Machine {
   GpuArchitecture architecture = {};
   /// Fraction of compute throughput lost while a collective runs: NCCL's kernels occupy multiprocessors and bandwidth.
   double contention = 0.0;
-  bool is_compared = true;   ///< plans for this kind were compared with a published or measured run
-  bool from_memory = false;  ///< figures were not checked against a data sheet
-  bool copies = false;       ///< the compute units also copy the bytes within a node, so nothing hides the exchange
+  bool is_compared = true;  ///< plans for this kind were compared with a published or measured run
+  bool copies = false;      ///< the compute units also copy the bytes within a node, so nothing hides the exchange
 
   double peak(Precision precision) const;
 };
 
 /// Kinds of GPU: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3 and B200 SXM from NVIDIA's data sheets; one
-/// of the two GPUs of an MI250X, MI300A and MI300X of AMD, from memory. Rates are dense, without sparsity. `link` is
-/// the rate that collectives reach over the links of a node, about 0.8 of one direction.
+/// of the two GPUs of an MI250X, MI300A and MI300X from AMD's: compute units times 1.7 or 2.1 GHz times the operations
+/// of a matrix core per cycle, 256 in float, 1,024 (MI250X) or 2,048 in 16 bits. Rates are dense, without sparsity.
+/// `link` is the rate that collectives reach over the links of a node, about 0.8 of one direction.
 std::span<const Machine> gpu_kinds();
 
 /// Returns the kind called `name`, or null if there is none.
