@@ -6,6 +6,7 @@
 #include "core/base/files/positioned_file.hpp"
 #include "core/base/process/process.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/text/quantities.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/frozen_file.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
@@ -275,13 +276,11 @@ void check_checkpoint_space(const fs::path& directory, const CheckpointBytes& by
   const std::size_t frozen = list_files(directory, frozen_prefix).empty() ? bytes.frozen : 0;
   const std::size_t needed = std::max(wanted - std::min(wanted, taken), bytes.each) + frozen;
   if (space.available >= needed) return;
-  constexpr double mebibyte = 1 << 20;
   fail(fmt::format(
-      "{}: the {} checkpoints that are kept{} and the one being written need {:.1f} MiB more, but {:.1f} MiB are free; "
-      "make room, or choose a smaller {}, another {}, or {}",
-      directory.string(), kept, frozen > 0 ? ", the frozen tensors" : "", static_cast<double>(needed) / mebibyte,
-      static_cast<double>(space.available) / mebibyte, setting("keep"), setting("output"),
-      setting("checkpoint-every", "never")));
+      "{}: the {} checkpoints that are kept{} and the one being written need {} more, but {} are free; make room, or "
+      "choose a smaller {}, another {}, or {}",
+      directory.string(), kept, frozen > 0 ? ", the frozen tensors" : "", bytes_text(needed),
+      bytes_text(space.available), setting("keep"), setting("output"), setting("checkpoint-every", "never")));
 }
 
 }  // namespace mylos::parallel
