@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/process/process.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/uninterrupted.hpp"
 
 namespace mylos {
@@ -151,11 +153,16 @@ bool is_present(const std::filesystem::path& path) {
 
 std::string read_text(const std::filesystem::path& path) {
   const Descriptor file(path);
-  std::string text(std::max(file.size() + 1, least_buffer), '\0');  // one extra byte, to reach the end without growing
+  std::string text;
   std::size_t length = 0;
-  while (const std::size_t count = file.read(text.data() + length, text.size() - length)) {
-    length += count;
-    if (length == text.size()) text.resize(2 * length);
+  try {
+    text.resize(std::max(file.size() + 1, least_buffer));  // one extra byte, to reach the end without growing
+    while (const std::size_t count = file.read(text.data() + length, text.size() - length)) {
+      length += count;
+      if (length == text.size()) text.resize(2 * length);
+    }
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("{}: there is no memory for its {}", path.string(), bytes_text(std::max(file.size(), length))));
   }
   text.resize(length);
   ensure(!text.starts_with(lfs_pointer_mark),

@@ -13,6 +13,8 @@
 #include <string>
 
 #include "tests/support/file_size_limit.hpp"
+#include "tests/support/memory_limit.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace {
@@ -85,6 +87,16 @@ TEST(Files, ReadTextReadsAllBytesAndNamesWhatItCannotRead) {
   EXPECT_EQ(error_of([&] { read_text(absent); }), "cannot read " + absent.string() + ": No such file or directory");
   EXPECT_EQ(error_of([&] { read_text(directory.path()); }),
             "cannot read " + directory.path().string() + ": Is a directory");
+}
+
+TEST(Files, AFileThatMemoryDoesNotHoldIsNamed) {
+  if (tests::heap_is_sanitized) GTEST_SKIP() << "the sanitizer ends the program at such a request";
+  const TemporaryDirectory directory;
+  const auto sparse = directory / "sparse";
+  write_file(sparse, "");
+  std::filesystem::resize_file(sparse, std::size_t{1} << 30);
+  const tests::MemoryLimit limit(std::size_t{64} << 20);
+  EXPECT_EQ(error_of([&] { read_text(sparse); }), sparse.string() + ": there is no memory for its 1.00 GiB");
 }
 
 TEST(Files, StagedFileAppearsOnlyOnCommit) {
