@@ -72,8 +72,8 @@ struct HipBlock {
   }
   MYLOS_BLOCK_FUNCTION std::uint32_t load_word(std::uint32_t word) const { return at<std::uint32_t>(word); }
 
-  /// c += a b for fragments of T, given by four elements each; sums are float. gfx90a takes subnormal elements for
-  /// zeros.
+  /// c += a b for fragments of T, given by four elements each; sums are float. gfx90a takes subnormal elements and
+  /// sums for zeros.
   template <class T>
   MYLOS_BLOCK_FUNCTION void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0,
                                          std::uint32_t b1) const {
