@@ -21,17 +21,16 @@ std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", major_of(version), minor, version % 100);
 }
 
-std::string nccl_version_obstacle(std::string_view file, int version, int built) {
+std::string nccl_version_obstacle(std::string_view file, int version, int built, const NcclNames& nccl) {
   if (major_of(version) == major_of(built)) return {};
-  return fmt::format(
-      "{} is NCCL {}, and this build is for NCCL {}; load one of that major version (LD_LIBRARY_PATH), {}", file,
-      nccl_version_text(version), nccl_version_text(built), nccl_remedy());
+  return fmt::format("{} is {} {}, and this build is for {} {}; load one of that major version (LD_LIBRARY_PATH), {}",
+                     file, nccl.name, nccl_version_text(version), nccl.name, nccl_version_text(built), nccl_remedy());
 }
 
-std::string nccl_group_obstacle(int mine, int first) {
+std::string nccl_group_obstacle(int mine, int first, const NcclNames& nccl) {
   if (mine == first) return {};
-  return fmt::format("NCCL is {} on this rank and {} on the first one; give all nodes the same (LD_LIBRARY_PATH), {}",
-                     nccl_version_text(mine), nccl_version_text(first), nccl_remedy());
+  return fmt::format("{} is {} on this rank and {} on the first one; give all nodes the same (LD_LIBRARY_PATH), {}",
+                     nccl.name, nccl_version_text(mine), nccl_version_text(first), nccl_remedy());
 }
 
 }  // namespace mylos::parallel

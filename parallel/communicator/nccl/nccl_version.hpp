@@ -19,7 +19,7 @@ struct NcclNames {
 };
 inline constexpr NcclNames nccl_names{
     "NCCL", "libnccl.so.2", "libnccl-net", {"libnccl-net.so", "libnccl-net-ofi.so"}, "nccl, aws-ofi-nccl"};
-/// Since NCCL 2.27, on which that of ROCm 7.1 is based, it looks for NCCL's plugin.
+/// Some versions of RCCL, as those of NCCL 2.27, look for the plugin of NCCL.
 inline constexpr NcclNames rccl_names{
     "RCCL", "librccl.so.1", "librccl-net", {"librccl-net.so", "libnccl-net.so"}, "aws-ofi-rccl, rccl-net-plugin"};
 
@@ -37,9 +37,9 @@ std::string nccl_remedy();
 std::string nccl_version_text(int version);
 
 /// Returns why a build for version `built` cannot use the library `file`, and what to change; empty if it can.
-std::string nccl_version_obstacle(std::string_view file, int version, int built);
+std::string nccl_version_obstacle(std::string_view file, int version, int built, const NcclNames& nccl = own_nccl);
 
 /// Returns why a rank with version `mine` cannot join a group whose first rank has version `first`; empty if it can.
-std::string nccl_group_obstacle(int mine, int first);
+std::string nccl_group_obstacle(int mine, int first, const NcclNames& nccl = own_nccl);
 
 }  // namespace mylos::parallel
