@@ -105,7 +105,8 @@ class RocmSmi final : public GpuLibrary {
 
 std::unique_ptr<const GpuLibrary> open_rocm_smi(const std::string& file) {
   if (!file.empty()) return std::make_unique<const RocmSmi>(SharedLibrary(file.c_str()));
-  for (const char* usual : {"librocm_smi64.so.7", "librocm_smi64.so.1"}) {  // of ROCm 6 and 7, and as Nix names it
+  // of ROCm from 6.0 on, and as distributions name it
+  for (const char* usual : {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.1"}) {
     if (const SharedLibrary found(usual); found.obstacle().empty()) return std::make_unique<const RocmSmi>(found);
   }
   return std::make_unique<const RocmSmi>(SharedLibrary("librocm_smi64.so"));
