@@ -16,12 +16,12 @@ from comparison.peer import Peer
 from comparison.questions import BATCH, MAX_LENGTH, STRIDE, first_questions, flat_rows
 from comparison.training import LOSS_TOLERANCE, beside_before, row_name, say, say_rates
 
-# name -> engine, whether its environment is tuned (comparison/peer.py), whether windows are sorted by length, target ratio
+# name -> engine, whether its environment is tuned (comparison/peer.py), whether windows are sorted by length
 ENGINES = {
-    "PyTorch, padded to the longest": ("pytorch", False, False, 2.0),
-    "PyTorch, best effort": ("pytorch", True, True, 1.3),
-    "ONNX Runtime": ("onnx", False, False, 1.2),
-    "ONNX Runtime, sorted by length": ("onnx", False, True, 1.35),
+    "PyTorch, padded to the longest": ("pytorch", False, False),
+    "PyTorch, best effort": ("pytorch", True, True),
+    "ONNX Runtime": ("onnx", False, False),
+    "ONNX Runtime, sorted by length": ("onnx", False, True),
 }
 
 # folder of $MYLOS_REFERENCE/tokenizers -> kind of its model
@@ -31,7 +31,7 @@ TOKENIZERS = {"llama3-style": "BPE of bytes", "llama2-fast": "BPE of characters"
 def start_engines(session, subject, questions, stack):
     """Returns {name: peer} of the engines that run here. Engines that differ only in the order of windows share a process."""
     processes, peers = {}, {}
-    for name, (engine, tuned, _, _) in ENGINES.items():
+    for name, (engine, tuned, _) in ENGINES.items():
         try:
             if (engine, tuned) not in processes:
                 processes[engine, tuned] = start_engine(session, subject, questions, engine, tuned, stack)
@@ -87,7 +87,7 @@ def evaluation(session, subject, questions):
         if name in session.programs:
             continue
         for program in session.programs:
-            session.results.ratio(row_name(what, program), name, samples[program], values, ENGINES[name][3])
+            session.results.ratio(row_name(what, program), name, samples[program], values)
     beside_before(session, what, samples)
 
 

@@ -14,12 +14,13 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 import xml.dom.minidom
 
 sys.dont_write_bytecode = True
 LAB = pathlib.Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
-from comparison import environment, games, models, mylos, peer, pictures, plot, questions, results, scaling, training
+from comparison import environment, games, models, mylos, others, peer, pictures, plot, questions, results, scaling, training
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -131,6 +132,17 @@ class Batches(Scratch):
                          [("small training, 2 threads", "1 thread"), ("small training, 2 threads, before", "1 thread"),
                           ("small training, 2 threads", training.BEFORE), ("small training, 1 thread", training.BEFORE)])
         self.assertEqual(len(session.results.checks), 6)
+
+    def test_evaluation_is_compared_with_each_engine(self):
+        session = types.SimpleNamespace(programs={"Mylos": "mylos"}, program="mylos", data=self.directory, threads=1, rounds=2,
+                                        results=results.Results(), scratch=lambda name: self.directory / name)
+        done = {"loss": 1.0, "windows": 4, "seconds": 2.0}
+        with unittest.mock.patch.multiple(others, first_questions=unittest.mock.DEFAULT, say_rates=unittest.mock.DEFAULT,
+                                          start_engines=lambda *_: dict.fromkeys(others.ENGINES),
+                                          evaluate=lambda *_: done, predict=lambda *_: {**done, "seconds": 1.0}):
+            others.evaluation(session, types.SimpleNamespace(name="model", model=None), 3)
+        self.assertEqual({ratio["against"]: ratio["samples"] for ratio in session.results.ratios},
+                         dict.fromkeys(others.ENGINES, [0.5, 0.5]))
 
     def test_failed_run_reports_the_error(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
