@@ -279,7 +279,7 @@ TEST_F(Checkpoint, PreparingRefusesWhatCannotBe) {
   };
   EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55),
               HasSubstr("the 3 checkpoints that are kept and the one being written need "));
-  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("MiB are free"));
+  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("B are free"));
   EXPECT_THAT(error("/proc/checkpoints", 1), HasSubstr("cannot create /proc/checkpoints"));
   write_file(directory_ / "file", "");
   EXPECT_THAT(error(directory_ / "file", 1), HasSubstr("file"));
