@@ -136,7 +136,7 @@ const Setting* list_before(const std::string& more, const std::vector<Setting>& 
   const auto found = std::ranges::find_if(typed, [&](const Setting& each) {
     const std::array sequence{each.shown, each.value, more};
     return each.option->expects.find("separated by commas") != std::string::npos &&
-           !std::ranges::search(words, sequence).empty();
+           std::search(words.begin(), words.end(), sequence.begin(), sequence.end()) != words.end();
   });
   return found == typed.end() ? nullptr : &*found;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/text/quantities.hpp"
 #include "data/tokenizer/json/regular_expression.hpp"

@@ -78,8 +78,9 @@ class ExpectedImages {
 /// Returns the rule that replaces damaged images by those that follow in the order of the epoch.
 data::Substitute next_images(const GroupStream& stream) {
   struct Shared {
-    GroupStream stream;  // private copy, used by the loader's threads
-    std::mutex mutex = {};
+    explicit Shared(const GroupStream& copied) : stream(copied) {}
+    GroupStream stream;  // used by the loader's threads
+    std::mutex mutex;
   };
   return [shared = std::make_shared<Shared>(stream)](std::uint64_t step, std::uint64_t image, std::size_t tries) {
     const std::lock_guard lock(shared->mutex);

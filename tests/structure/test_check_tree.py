@@ -160,6 +160,17 @@ class CheckTree(unittest.TestCase):
         self.write(path, text)
         return list(check_tree.check_kokkos(self.root))
 
+    def test_folder_that_does_not_link_what_it_includes(self):
+        self.write("nn/CMakeLists.txt", "mylos_folder(nn SOURCES body.cpp)\n")
+        self.write("nn/layers/CMakeLists.txt", "mylos_folder(\n  nn/layers\n  SOURCES\n  linear.cpp\n  PUBLIC\n  mylos::nn)\n")
+        self.write("families/CMakeLists.txt", "mylos_folder(families SOURCES tables.cpp PUBLIC mylos::nn_layers)\n")
+        self.write("nn/layers/linear.cpp", '#include "nn/body.hpp"\n')
+        self.write("families/within/tables.cpp", '#include "nn/layers/linear.hpp"\n#include "nn/body.hpp"\n')
+        self.assertEqual(list(check_tree.check_links(self.root)), [])
+        self.write("nn/body.cpp", '#include "nn/layers/linear.hpp"\n')
+        self.assertEqual(list(check_tree.check_links(self.root)),
+                         ["nn/body.cpp: mylos::nn links no mylos::nn_layers, whose nn/layers/linear.hpp it includes"])
+
     def test_test_that_reaches_kokkos(self):
         self.assertEqual(self.kokkos_with("core/base/files/files.hpp", ""), [])
         for path in ["core/base/files/files.hpp", "core/base/files/files.cpp"]:
