@@ -9,6 +9,7 @@
 #include "core/base/process/processors.hpp"
 #include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "parallel/launch/launch.hpp"
 #include "train/engine/memory/memory.hpp"
 
 #include <fmt/format.h>
@@ -173,8 +174,8 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
       return nccl_bytes(machine, ranks, split, sums_in_order);
     };
   }
-  // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
-  constexpr std::size_t libraries = std::size_t{12} << 20;
+  // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process; most is MPI's.
+  const std::size_t libraries = parallel::has_mpi() ? std::size_t{12} << 20 : 0;
   target.program = host ? train::resident_memory() + libraries : 0;
   return target;
 }

@@ -39,6 +39,12 @@ double kill_delay(const Environment& environment) {
 
 [[noreturn]] void refuse(std::size_t ranks, const std::string& library, const char* name,
                          const std::string& configured) {
+  if (library == no_mpi) {
+    fail(fmt::format(
+        "this build has no MPI, but the launcher says {}={}, and each process would train alone; build with "
+        "-DMYLOS_ENABLE_MPI=ON, or start one process",
+        name, configured));
+  }
   fail(
       fmt::format("MPI ({}) sees {} rank{}, but the launcher says {}={}: they do not match; start the "
                   "program with the mpirun of that MPI, or by srun with the --mpi=TYPE it was built for (srun "

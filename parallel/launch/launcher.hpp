@@ -12,6 +12,9 @@ using Environment = std::function<const char*(const char* name)>;
 /// Reads this process's environment.
 const char* process_environment(const char* name);
 
+/// The name of the MPI library in a build without MPI.
+inline constexpr std::string_view no_mpi = "none";
+
 /// Checks that the launcher started `ranks` ranks, as many as MPI sees. `library` is the name of the MPI library.
 /// Errors: std::runtime_error if the numbers differ: the launcher and MPI then do not belong together, and each process
 /// would regard itself as the only rank.

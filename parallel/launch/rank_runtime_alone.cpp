@@ -2,13 +2,14 @@
 
 #include "core/base/error.hpp"
 #include "parallel/communicator/nccl/nccl_communicator.hpp"
+#include "parallel/launch/launcher.hpp"
 
 namespace mylos::parallel {
 namespace {
 
 class Alone final : public RankRuntime {
  public:
-  std::string library() const override { return "none"; }
+  std::string library() const override { return std::string(no_mpi); }
   std::string thread_level() const override { return ""; }
   std::size_t rank() const override { return 0; }
   std::size_t size() const override { return 1; }

@@ -135,13 +135,22 @@ def names_of_tests(ctest, build):
     return re.findall(r"Test +#\d+: (\S+)", listing)
 
 
+def has_mpi(program):
+    info = subprocess.run([program, "info"], check=True, capture_output=True, text=True).stdout
+    return not re.search(r"^mpi +not in this build$", info, re.MULTILINE)
+
+
 def check_page(root, program, ctest, build, page):
-    root = pathlib.Path(root)
+    root, mpi = pathlib.Path(root), has_mpi(program)
     here, breaches, tests = [], [], names_of_tests(ctest, build)
-    text, known = (root / page).read_text(encoding="utf-8"), set()
+    text, known, missing = (root / page).read_text(encoding="utf-8"), set(), set()
     breaches += [f"{number}: {line}: indent it, or it is no block" for number, line in bare_commands(text)]
     for number, command in commands(text):
         known |= exported(command)
+        if not mpi and (re.search(r"\b(?:mpirun|srun|sbatch)\b|--ranks\b", command) or missing & set(command.split())):
+            print(f"skipped: {command}: this build has no MPI")
+            missing |= set(re.findall(r"> (\S+)$", command))  # what it would have written
+            continue
         wrong = check_elsewhere(root, command, tests, known)
         if wrong is None:
             here.append((number, command))

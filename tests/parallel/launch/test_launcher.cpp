@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
 std::string check(std::size_t ranks, const Variables& variables) {
@@ -41,6 +42,12 @@ TEST(Launcher, RanksThatAreAloneThoughSeveralWereStartedAreTold) {
     EXPECT_THAT(check(1, variables), AllOf(HasSubstr("Open MPI v4.1.4"), HasSubstr("sees 1 rank,"),
                                            HasSubstr(name + "=" + value), HasSubstr("--mpi=list")));
   }
+}
+
+TEST(Launcher, ABuildWithoutMpiSaysSo) {
+  const Environment environment = [](const char* name) { return std::string_view(name) == "PMI_SIZE" ? "4" : nullptr; };
+  EXPECT_THAT(tests::error_of([&] { check_launcher(1, std::string(no_mpi), environment); }),
+              AllOf(StartsWith("this build has no MPI"), HasSubstr("PMI_SIZE=4"), HasSubstr("-DMYLOS_ENABLE_MPI=ON")));
 }
 
 TEST(Launcher, TheSizeOfAnAllocationSaysNothing) { EXPECT_EQ(check(1, {{"SLURM_NTASKS", "8"}}), nothing); }
