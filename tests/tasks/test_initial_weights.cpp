@@ -138,7 +138,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(FileReader(), weights_);
   for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
-    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, strategy).pieces, store, strategy);
+    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, strategy), store, strategy);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -164,7 +164,7 @@ TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
       all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
-    const auto filled = train::fill_parameters(FileReader(), *task_, seed, store, strategy).pieces;
+    const auto filled = train::fill_parameters(FileReader(), *task_, seed, store, strategy);
     const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
     EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
     const auto together = static_cast<std::uint64_t>(parallel::sum(world(), static_cast<double>(taken)));
@@ -180,10 +180,10 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
     const FileCopies headers = train::copy_weight_headers(world(), *task_);
     const std::uint64_t before = *tests::bytes_read();
-    const auto filled = train::fill_parameters(FileReader(headers), *task_, seed, store, strategy).pieces;
+    const auto filled = train::fill_parameters(FileReader(headers), *task_, seed, store, strategy);
     const std::uint64_t taken = *tests::bytes_read() - before;
     std::uint64_t own = 0;  // bytes of values in the file
-    for (const train::FilledPiece& piece : filled) {
+    for (const train::FilledPiece& piece : filled.pieces) {
       if (piece.by != strategy.copies().rank() || is_drawn(store.table().tensor(piece.tensor))) continue;
       own += piece.count * bytes_of(GetParam().precision);
     }
@@ -221,6 +221,26 @@ TEST_P(InitialWeights, ChecksumsOfAdaptedModelsDependOnTheirValuesAlone) {
   }
   world().barrier("a changed file");
   EXPECT_EQ(checksum_in_one_process(*make(), seed) != whole, GetParam().rank > 0);
+}
+
+TEST_P(InitialWeights, ThatDifferOnOneNodeEndEveryRank) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank has one file";
+  GetParam().write(own_ / "own", GetParam().precision);
+  const fs::path own = own_ / "own/model/model.safetensors";
+  std::string bytes = tests::read_file(own);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (world().rank() + 1 == world().size()) {
+    for (std::size_t i = sizeof(header) + header; i < bytes.size(); ++i) bytes[i] ^= 1;
+  }
+  tests::write_file(own, bytes);
+  const auto task = GetParam().make(own_ / "own", GetParam().rank);
+  const std::string last = fmt::format("rank {}: the checksum of the model's weights is ", world().size() - 1);
+  for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
+    const auto filled = train::fill_parameters(FileReader(), *task, seed, store, strategy);
+    EXPECT_THAT(tests::error_of([&] { train::pass_on(filled, store, strategy); }),
+                testing::AllOf(testing::HasSubstr(last), testing::HasSubstr("make them the same on every node")));
+  });
 }
 
 TEST_P(InitialWeights, AreNotDrawnWhereTheFileLacksALayer) {

@@ -32,7 +32,7 @@ AdaptedModel fill_model(RunSetup& setup) {
     filled = fill_parameters(FileReader(headers), setup.task, setup.config.seed, setup.store, *setup.strategy);
     reserve_scratch(setup.space, setup.plan.scratch);
   });
-  pass_on(filled.pieces, setup.store, *setup.strategy);
+  pass_on(filled, setup.store, *setup.strategy);
   AdaptedModel adapted{.directory = setup.task.adapted_model()};
   for (const std::int64_t sum :
        parallel::gather(setup.ranks.world, std::bit_cast<std::int64_t>(filled.adapted_checksum))) {

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/consistency.hpp"
 #include "parallel/communicator/value_broadcast.hpp"
 #include "train/engine/pieces.hpp"
 
@@ -27,6 +28,9 @@ std::uint64_t checksum_of(std::size_t tensor, std::size_t first, std::span<const
   }
   return sum;
 }
+
+/// Every rank reads the first elements of some tensors, to compare the files that ranks see.
+constexpr std::size_t compared_tensors = 32, compared_elements = 16;
 
 /// Returns the checksum of how adapters are applied, which their tensors do not say.
 std::uint64_t checksum_of_rules(const ParameterTable& table) {
@@ -56,6 +60,10 @@ class TensorInitializer {
     if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
     const std::size_t tensor = table_.find(name);
     const TensorRange owned = strategy_.owned_range(tensor);
+    if (is_compared(tensor)) {
+      const std::size_t count = std::min(compared_elements, table_.tensor(tensor).size);
+      filled_.compared_checksum += checksum_of(tensor, 0, read_piece(read, 0, count));
+    }
     for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
       const FilledPiece piece{tensor, owned.begin + first, count, filled_.pieces.size() % copies_};
       filled_.pieces.push_back(piece);
@@ -70,6 +78,9 @@ class TensorInitializer {
   FilledParameters filled() && { return std::move(filled_); }
 
  private:
+  bool is_compared(std::size_t tensor) const {
+    return strategy_.world().size() > 1 && tensor % (table_.tensors().size() / compared_tensors + 1) == 0;
+  }
   void fill_state(const std::string& name, const ValueReader& read) {
     if (!fills_state_) return;
     const std::size_t tensor = table_.find_state(name);
@@ -153,8 +164,11 @@ FilledParameters fill_parameters(const FileReader& files, const Task& task, std:
   return filled;
 }
 
-void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy) {
-  for (const FilledPiece& piece : pieces) strategy.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
+void pass_on(const FilledParameters& filled, const ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  const parallel::NamedValue compared("the checksum of the model's weights",
+                                      fmt::format("{:016x}", filled.compared_checksum));
+  parallel::expect_equal_on_all_ranks(strategy.world(), std::span(&compared, 1));
+  for (const FilledPiece& piece : filled.pieces) strategy.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
   const ExecutionSpace space;
   for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
     const Vector<float> state = store.unit_state(unit);
@@ -166,7 +180,7 @@ void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, p
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& strategy) {
   const FileCopies headers = copy_weight_headers(strategy.world(), task);
-  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy).pieces, store, strategy);
+  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy), store, strategy);
   strategy.sync_parameters(space, ChangedUnits::all);
 }
 

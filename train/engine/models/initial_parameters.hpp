@@ -29,6 +29,8 @@ struct FilledParameters {
   /// adapters are applied. So the sum over all ranks depends on neither their number nor the mode. 0 if the model
   /// itself is trained.
   std::uint64_t adapted_checksum = 0;
+  /// The sum of a hash of the first elements of some tensors, which all ranks read if there are several.
+  std::uint64_t compared_checksum = 0;
 };
 
 /// Returns FilledParameters::adapted_checksum of the network whose table this is, over all ranks. `read` passes tensors
@@ -49,8 +51,9 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
                                                std::optional<std::uint64_t> seed, ParameterStore& store,
                                                parallel::ShardingStrategy& strategy);
 /// Copies each piece to the other ranks that own it, and the first rank's state to all others. Collective.
-/// ShardingStrategy::sync_parameters must follow to update the parameters.
-void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy);
+/// ShardingStrategy::sync_parameters must follow to update the parameters. Errors: std::runtime_error on every rank if
+/// ranks have read different models, as from the disks of their nodes.
+void pass_on(const FilledParameters& filled, const ParameterStore& store, parallel::ShardingStrategy& strategy);
 /// Calls fill_parameters with copies of the headers, pass_on and sync_parameters. Collective.
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& strategy);
