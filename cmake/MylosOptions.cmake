@@ -110,9 +110,10 @@ endif()
 
 if(MYLOS_ENABLE_SANITIZERS)
   # AddressSanitizer reports null pointers and objects that are too small where they are used. Without these checks of
-  # UndefinedBehaviorSanitizer and that of dynamic types, compiling takes a tenth less time.
+  # UndefinedBehaviorSanitizer and that of dynamic types, compiling takes a tenth less time. The library's assertions find
+  # an index beyond the elements of a vector that has room for more.
   set(mylos_sanitizers -fsanitize=address,undefined -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=all
-                       -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS) # which finds an index beyond the elements of a vector with room for more
+                       -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS)
 elseif(MYLOS_ENABLE_FUZZ)
   set(mylos_sanitizers -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 endif()
