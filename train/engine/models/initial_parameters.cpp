@@ -29,8 +29,16 @@ std::uint64_t checksum_of(std::size_t tensor, std::size_t first, std::span<const
   return sum;
 }
 
-/// Every rank reads the first elements of some tensors, to compare the files that ranks see.
-constexpr std::size_t compared_tensors = 32, compared_elements = 16;
+/// Elements of one tensor that every rank reads, to compare the files that ranks see.
+constexpr std::size_t compared_elements = 256;
+
+/// Returns the tensor that is compared: the first linear layer after the middle, which most tuning changes, as adapters
+/// do. One is enough, and has ranks open one file more at most.
+std::size_t compared_tensor(std::span<const ParameterTensor> tensors) {
+  const auto middle = tensors.begin() + static_cast<std::ptrdiff_t>(tensors.size() / 2);
+  const auto linear = std::find_if(middle, tensors.end(), [](const ParameterTensor& each) { return each.is_linear; });
+  return static_cast<std::size_t>((linear == tensors.end() ? middle : linear) - tensors.begin());
+}
 
 /// Returns the checksum of how adapters are applied, which their tensors do not say.
 std::uint64_t checksum_of_rules(const ParameterTable& table) {
@@ -60,9 +68,9 @@ class TensorInitializer {
     if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
     const std::size_t tensor = table_.find(name);
     const TensorRange owned = strategy_.owned_range(tensor);
-    if (is_compared(tensor)) {
+    if (strategy_.world().size() > 1 && tensor == compared_tensor(table_.tensors())) {
       const std::size_t count = std::min(compared_elements, table_.tensor(tensor).size);
-      filled_.compared_checksum += checksum_of(tensor, 0, read_piece(read, 0, count));
+      filled_.compared_checksum = checksum_of(tensor, 0, read_piece(read, 0, count));
     }
     for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
       const FilledPiece piece{tensor, owned.begin + first, count, filled_.pieces.size() % copies_};
@@ -78,9 +86,6 @@ class TensorInitializer {
   FilledParameters filled() && { return std::move(filled_); }
 
  private:
-  bool is_compared(std::size_t tensor) const {
-    return strategy_.world().size() > 1 && tensor % (table_.tensors().size() / compared_tensors + 1) == 0;
-  }
   void fill_state(const std::string& name, const ValueReader& read) {
     if (!fills_state_) return;
     const std::size_t tensor = table_.find_state(name);
