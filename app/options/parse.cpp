@@ -135,6 +135,7 @@ const Setting* list_before(const std::string& more, const std::vector<Setting>& 
                            std::span<const std::string> words) {
   const auto found = std::ranges::find_if(typed, [&](const Setting& each) {
     const std::array sequence{each.shown, each.value, more};
+    // clang 14 does not compile std::ranges::search for a span.
     return each.option->expects.find("separated by commas") != std::string::npos &&
            std::search(words.begin(), words.end(), sequence.begin(), sequence.end()) != words.end();
   });

@@ -1,9 +1,9 @@
 #include "core/base/files/files.hpp"
-#include "core/kernels/products/gemm_providers.hpp"
 #include "families/model_directory.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
+#include "tests/support/gemm_provider.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/sanitized.hpp"
 
@@ -349,8 +349,7 @@ struct Waiting : RankRuns {
 
 // oneDNN's float products for AVX2 keep the stack pointer in memory of the heap, where the frame of a handler would go.
 TEST(FaultsOfOneProcess, StopsInTheMiddleOfProductsKeepTheBits) {
-  const std::vector<std::string> providers = gemm_providers();
-  if (std::ranges::find(providers, "onednn") == providers.end()) GTEST_SKIP() << "a build without oneDNN";
+  if (!has_gemm_provider("onednn")) GTEST_SKIP() << "a build without oneDNN";
   fs::path model;
   try {
     model = families::resolve_model(FileReader(), "minilm");

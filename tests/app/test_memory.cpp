@@ -1,7 +1,7 @@
-#include "core/kernels/products/gemm_providers.hpp"
 #include "tests/app/tiny_family.hpp"
 #include "tests/app/tiny_model.hpp"
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/gemm_provider.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/sanitized.hpp"
@@ -67,17 +67,12 @@ Words write_large_run(const Family& family, const fs::path& model, const fs::pat
   return words;
 }
 
-bool is_provider(const std::string& name) {
-  const std::vector<std::string> providers = gemm_providers();
-  return std::ranges::find(providers, name) != providers.end();
-}
-
 class PredictedMemory : public testing::TestWithParam<Setting> {};
 
 TEST_P(PredictedMemory, IsNeverExceededAndAtMostEightPercentMore) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const auto& [provider, precision, recompute, family] = GetParam();
-  if (!is_provider(provider)) GTEST_SKIP() << "no " << provider << " here";
+  if (!has_gemm_provider(provider)) GTEST_SKIP() << "no " << provider << " here";
   const TemporaryDirectory directory;
   const fs::path model = directory / "model", train = directory / ("train" + family.ending), run = directory / "run";
   const std::string steps = provider == "kokkos-kernels" ? "1" : "2";  // it is several times as slow
@@ -116,7 +111,7 @@ class MemoryOfALongRun : public testing::TestWithParam<LongRun> {};
 
 TEST_P(MemoryOfALongRun, IsNeverExceededAndAtMostEightPercentMore) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  if (!is_provider("onednn")) GTEST_SKIP() << "no onednn here";
+  if (!has_gemm_provider("onednn")) GTEST_SKIP() << "no onednn here";
   const LongRun& of = GetParam();
   const TemporaryDirectory directory;
   const fs::path model = directory / "model", run = directory / "run";

@@ -60,7 +60,9 @@ class TensorInitializer {
         strategy_(strategy),
         copies_(strategy.copies().size()),
         copy_(strategy.copies().rank()),
-        fills_state_(strategy.world().rank() == 0) {}
+        fills_state_(strategy.world().rank() == 0) {
+    if (strategy.world().size() > 1) compared_ = compared_tensor(table_.tensors());
+  }
 
   /// Fills the parameter or state tensor called `name`. Errors: std::invalid_argument if there is none.
   void fill(const std::string& name, const ValueReader& read) {
@@ -68,7 +70,7 @@ class TensorInitializer {
     if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
     const std::size_t tensor = table_.find(name);
     const TensorRange owned = strategy_.owned_range(tensor);
-    if (strategy_.world().size() > 1 && tensor == compared_tensor(table_.tensors())) {
+    if (tensor == compared_) {
       const std::size_t count = std::min(compared_elements, table_.tensor(tensor).size);
       filled_.compared_checksum = checksum_of(tensor, 0, read_piece(read, 0, count));
     }
@@ -109,6 +111,7 @@ class TensorInitializer {
   parallel::ShardingStrategy& strategy_;
   std::size_t copies_, copy_;
   bool fills_state_;
+  std::optional<std::size_t> compared_;  // the tensor that is compared, if there are several ranks
   FilledParameters filled_;
   std::vector<float> piece_;
 };

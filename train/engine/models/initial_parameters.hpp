@@ -29,7 +29,7 @@ struct FilledParameters {
   /// adapters are applied. So the sum over all ranks depends on neither their number nor the mode. 0 if the model
   /// itself is trained.
   std::uint64_t adapted_checksum = 0;
-  /// The sum of a hash of the first elements of a tensor in the middle, which all ranks read if there are several.
+  /// The checksum of the first elements of one tensor, which all ranks read if there are several; else 0.
   std::uint64_t compared_checksum = 0;
 };
 
